@@ -25,6 +25,11 @@ pub(super) const KNOWN: &[Equivalent] = &[
         ["record_address = (((base_now$q)*", "*((offset$q) & 64'hfffffffffffffffe);"],
         "records are of 16 bytes or more: the low bits of an offset are 0",
     ),
+    of_rtl(
+        "top$dma_read$tags$first",
+        ["index[*] = |(lowest & 32'b00000000000000000000000000000000);", "*"],
+        "a tag has five bits; those above are read by nobody",
+    ),
     of_rtl("top$dma_read$bulk", ["at$d = address0;", "(nothing)"], "its one client is the second"),
     of_rtl("top$dma_read$bulk", ["next_turn = 32'h2;", "*"], "it has one client"),
     of_rtl("top$dma_read$bulk", ["away$d = 32'h0;", "*"], "nobody asks then"),
