@@ -487,8 +487,9 @@ fn refused(kind: Kind, pair: &Pair) -> bool {
     by_receiver && pair.reliability != Reliability::Unreliable
 }
 
-fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
-    let total = match random.below(10) {
+/// Bytes of a message.
+fn length(random: &mut Random) -> u64 {
+    match random.below(10) {
         0 => 0,
         1..=4 => random.below(300),
         // What a push may carry, and a few bytes more or less.
@@ -504,7 +505,10 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         9 if random.chance(0.3) => random.below(u64::from(MAX_TRANSFER_BYTES) + 1),
         _ => random.below(12_000),
     }
-    .min(u64::from(pair.max_transfer));
+}
+
+fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
+    let total = length(random).min(u64::from(pair.max_transfer));
     let slow = pair.reliability == Reliability::Unreliable;
     if kind == Kind::SendSegment
         && !slow
