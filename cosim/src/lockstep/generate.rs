@@ -358,13 +358,17 @@ fn absent(random: &mut Random, pair: &Pair, send: &mut Spec) {
     }
 }
 
-/// A send of which the last frame is not to be had from the host, while those before it leave.
+/// A send of which a frame is not to be had from the host, while those before it leave: the last one, or not.
 fn absent_behind(random: &mut Random, pair: &Pair) -> Option<Spec> {
     let before = LINK_PAYLOAD_BYTES as u64 * (1 + random.below(2)) + random.below(2_000);
-    let length = 1 + u32::from(small(random, 250)) * 2;
     let mut send = spec(random, before);
-    let fits = before + u64::from(length) <= pair.max_transfer.into();
+    let length = 1 + u32::from(small(random, 250)) * 2;
     send.segments.push(Segment { offset: 0, length, wrong: Wrong::Absent });
+    if random.chance(0.6) {
+        let behind = LINK_PAYLOAD_BYTES as u64 + random.below(2_000);
+        send.segments.extend(spec(random, behind).segments);
+    }
+    let fits = send.total() <= u64::from(pair.max_transfer);
     (fits && send.segments.len() <= DATA_SEGMENTS_MAX).then_some(send)
 }
 
