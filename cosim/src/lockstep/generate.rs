@@ -358,18 +358,22 @@ fn absent(random: &mut Random, pair: &Pair, send: &mut Spec) {
     }
 }
 
-/// A send of which a frame is not to be had from the host, while those before it leave: the last one, or not.
-fn absent_behind(random: &mut Random, pair: &Pair) -> Option<Spec> {
-    let before = LINK_PAYLOAD_BYTES as u64 * (1 + random.below(2)) + random.below(2_000);
+/// A message of which a frame is not to be had from the host, while those before it leave. It is the first one, which
+/// consumes no receive; the last one; or neither.
+fn absent_within(random: &mut Random, pair: &Pair) -> Option<Message> {
+    let frames = random.below(3);
+    let before = LINK_PAYLOAD_BYTES as u64 * frames + random.below(2_000);
     let mut send = spec(random, before);
     let length = 1 + u32::from(small(random, 250)) * 2;
     send.segments.push(Segment { offset: 0, length, wrong: Wrong::Absent });
-    if random.chance(0.6) {
+    if frames == 0 || random.chance(0.6) {
         let behind = LINK_PAYLOAD_BYTES as u64 + random.below(2_000);
         send.segments.extend(spec(random, behind).segments);
     }
-    let fits = send.total() <= u64::from(pair.max_transfer);
-    (fits && send.segments.len() <= DATA_SEGMENTS_MAX).then_some(send)
+    let total = send.total();
+    let fits = total <= pair.max_transfer.into() && send.segments.len() <= DATA_SEGMENTS_MAX;
+    let recv = (frames > 0).then(|| spec(random, total + 50));
+    fits.then_some(Message { recv, send, delay: 0 })
 }
 
 /// A few bytes, which a VI transfers.
@@ -517,10 +521,9 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     if kind == Kind::SendSegment
         && !slow
         && random.chance(0.3)
-        && let Some(send) = absent_behind(random, pair)
+        && let Some(message) = absent_within(random, pair)
     {
-        let recv = Some(spec(random, send.total() + 50));
-        return Message { recv, send, delay: 0 };
+        return message;
     }
     let total = if slow { total.min(UNRELIABLE_BYTES) } else { total };
     // A refusal may come before the last frame of a long message has left: that would be timing.

@@ -1,6 +1,7 @@
 //! Admin commands that every device refuses, each for one reason, between two nodes at rest: they change
 //! nothing (contract 1.3, 1.4).
 
+use super::descriptor::small;
 use super::plan::{Plan, Refused};
 use super::regions::PairRegion;
 use crate::random::Random;
@@ -49,7 +50,7 @@ fn command(random: &mut Random, plan: &Plan, phase: usize) -> Refused {
             (Opcode::MessageSend as u32, number(random, PEER_COUNT as u64) | beyond, Vec::new())
         }
         1 => {
-            let (opcode, count) = TABLES[usize::from(small(random, TABLES.len()))];
+            let (opcode, count) = TABLES[usize::from(small(random, TABLES.len() as u64))];
             let beyond = bit(random, count.trailing_zeros()..32);
             (opcode as u32, number(random, count as u64) | beyond, vec![0; 7])
         }
@@ -123,11 +124,10 @@ fn wrong_state(
     node: usize,
     phase: usize,
 ) -> (u32, u32, Vec<u32>) {
-    let pair = usize::from(small(random, plan.pairs.len()));
+    let pair = usize::from(small(random, plan.pairs.len() as u64));
     let vi = u32::from(plan.pairs[pair].vi[node]);
     let [own, peer] = [node, 1 - node].map(|node| u32::from(plan.names.nodes[node]));
-    let is_free = |it: &u32| ![own, peer].contains(it);
-    let nobody = (0..64).find(is_free).expect("62 are free");
+    let nobody = (0..).find(|it| ![own, peer].contains(it)).expect("others are free");
     let (opcode, index, body) = match random.below(7) {
         0 => {
             let region = PairRegion::Data;
@@ -146,10 +146,6 @@ fn wrong_state(
 
 fn number(random: &mut Random, below: u64) -> u32 {
     u32::try_from(random.below(below)).expect("32 bits")
-}
-
-fn small(random: &mut Random, below: usize) -> u8 {
-    u8::try_from(random.below(below as u64)).expect("a small limit")
 }
 
 /// One of these bits.
