@@ -42,7 +42,11 @@ fn command(random: &mut Random, plan: &Plan, phase: usize) -> Refused {
         0 => {
             // A bit above those of the opcodes, or the number behind the last one.
             let known = number(random, Opcode::MessageQueue as u64 + 1);
-            let opcode = if random.chance(0.2) { 15 } else { known | bit(random, 4..32) };
+            let opcode = if random.chance(0.2) {
+                Opcode::MessageQueue as u32 + 1
+            } else {
+                known | bit(random, 4..32)
+            };
             (opcode, 0, Vec::new())
         }
         1 if random.chance(0.1) => {
