@@ -392,7 +392,7 @@ fn too_long(random: &mut Random, pair: &Pair) -> Spec {
     let excess = 1 + if random.chance(0.5) { random.below(16) } else { random.below(1000) };
     let mut spec = spec(random, u64::from(pair.max_transfer) + excess);
     if random.chance(0.3) {
-        pass_the_sum(random, &mut spec, 64);
+        pass_the_sum(random, &mut spec);
     }
     spec
 }
@@ -557,8 +557,11 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         }
         Kind::Remote => unreachable!("a send names no memory of the peer"),
     }
-    if random.chance(0.25) {
-        recv.iter_mut().for_each(|recv| reach_beyond(random, recv));
+    if random.chance(0.25)
+        && let Some(recv) = &mut recv
+    {
+        let more = if random.chance(0.2) { pass_the_sum } else { reach_beyond };
+        more(random, recv);
     }
     // A message that the sender refuses consumes no receive.
     if matches!(
