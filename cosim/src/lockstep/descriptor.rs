@@ -34,6 +34,11 @@ impl Unreachable {
         }
     }
 
+    /// Of a send. (A receive in absent memory may be read, and be an error, though no message meets it.)
+    pub(super) fn of_send(random: &mut Random) -> Self {
+        if random.chance(0.2) { Self::Absent } else { Self::any(random) }
+    }
+
     pub(super) fn of_next(random: &mut Random) -> Self {
         match random.below(5) {
             0..=1 => Self::Generation(small(random, 16)),

@@ -30,6 +30,9 @@ const UNRELIABLE_BYTES: u64 = 8_000;
 /// Cycles between two of them: longer than the slowest receiver needs.
 const UNRELIABLE_PAUSE: u64 = 4_000;
 
+/// Cycles in which a queue of a few messages mostly empties.
+const ALONE: u64 = 1_500;
+
 /// The program of a seed. `lossy`: only reliable VIs, so that frames may be lost.
 #[must_use]
 pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
@@ -297,9 +300,10 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
             break;
         }
     }
-    // Posts in the midst of a read, of which the queue may have been at its end.
+    // Posts in the midst of a read, of which the queue may have been at its end: mostly the read is alone in it.
     for i in 1..messages.len() {
         if messages[i - 1].is_read() && random.chance(0.6) {
+            messages[i - 1].delay += if random.chance(0.7) { ALONE } else { 0 };
             messages[i].delay += random.below(600 + (messages[i - 1].send.total() / 4).min(4_000));
         }
     }
@@ -412,7 +416,7 @@ fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message 
         },
         Kind::SendSegment => spoil_segment(random, &mut send),
         Kind::SendTooLong => send.segments = too_long(random, pair).segments,
-        Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),
+        Kind::SendUnreachable => send.unreachable = Some(Unreachable::of_send(random)),
         Kind::Remote => {
             let absent = random.chance(0.2);
             remote.wrong = if absent { Wrong::Absent } else { refused_place(random) };
@@ -447,7 +451,7 @@ fn write(random: &mut Random, pair: &Pair, kind: Kind, reported: bool) -> Messag
         Kind::SendSegment if random.chance(0.3) => absent(random, pair, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
         Kind::SendTooLong => send.segments = too_long(random, pair).segments,
-        Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),
+        Kind::SendUnreachable => send.unreachable = Some(Unreachable::of_send(random)),
         Kind::Remote => {
             remote.wrong = refused_place(random);
             if total == 0 {
@@ -543,7 +547,7 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         Kind::SendSegment if random.chance(0.3) => absent(random, pair, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
         Kind::SendTooLong => send = too_long(random, pair),
-        Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),
+        Kind::SendUnreachable => send.unreachable = Some(Unreachable::of_send(random)),
         Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("made above")),
         Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("made above")),
         Kind::RecvShort => {

@@ -58,6 +58,8 @@ pub(super) enum Unreachable {
     /// They name a region of another tag, or of another domain.
     Tag,
     Domain,
+    /// They name memory that the host does not have.
+    Absent,
     /// NextHandle has another generation, by this bit, or an index out of range. The token is good, so
     /// there is one descriptor more behind it, which makes the device use Next.
     Generation(u8),
@@ -300,6 +302,12 @@ impl Plan {
     #[must_use]
     pub(super) fn fenced_vi(&self, phase: usize) -> Option<u16> {
         self.phases[phase].fenced.as_ref().map(|fenced| fenced.vi)
+    }
+
+    /// Whether a reset up to this phase finds this VI in the midst of its traffic.
+    #[must_use]
+    pub(super) fn is_cut(&self, vi: u16, phase: usize) -> bool {
+        self.phases[..=phase].iter().filter_map(|phase| phase.cut.as_ref()).any(|cut| cut.vi == vi)
     }
 
     /// How often the regions of a pair have changed on a node before a phase.

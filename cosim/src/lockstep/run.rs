@@ -8,7 +8,7 @@ use super::regions::{PairRegion, area, segments, slot};
 use super::trail::Trail;
 use crate::random::Random;
 use crate::simulation::SimulatedDevice;
-use crate::testbench::{Hung, Testbench, va};
+use crate::testbench::{Hung, MEMORY_BYTES, Testbench, va};
 use nic_model::link::Faults;
 use nic_regs::admin::{NO_QUEUE, Opcode};
 use nic_regs::counter::Counter;
@@ -561,6 +561,7 @@ impl<'a> Run<'a> {
         let of = match spec.unreachable {
             Some(Unreachable::Tag) => PairRegion::DescriptorsOfTag,
             Some(Unreachable::Domain) => PairRegion::DescriptorsOfDomain,
+            Some(Unreachable::Absent) => PairRegion::Absent,
             _ => PairRegion::Descriptors,
         };
         let mut handle = of.handle(plan, phase, (n, node));
@@ -580,6 +581,7 @@ impl<'a> Run<'a> {
             Some(Unreachable::Generation(bit)) => handle.0 ^= 1 << (16 + bit),
             Some(Unreachable::Index(bit)) => handle.0 ^= 1024 << bit,
             Some(Unreachable::Aligned(bit)) => next ^= 1 << bit,
+            Some(Unreachable::Absent) => next = va(MEMORY_BYTES + offset - base),
             Some(Unreachable::Tag | Unreachable::Domain) | None => {}
         }
         if let Some(&tail) = self.tail.get(&(node, n, queue as u8)) {
@@ -593,10 +595,11 @@ impl<'a> Run<'a> {
             offset,
         ));
         let page = (node, pair.domain[node]);
-        // What a push says must be in memory: a read that is under way may change that.
+        // What a push says must be in memory; a read that is under way may change that.
         let Traffic { messages, while_idle, .. } = &self.plan.phases[phase].traffic[n];
         let reads = messages[..i.min(messages.len())].iter().any(Message::is_read);
-        if queue == Queue::Send && !reads && !while_idle {
+        let absent = spec.unreachable == Some(Unreachable::Absent);
+        if queue == Queue::Send && !reads && !absent && !while_idle {
             let seed = plan_seed(self.plan.seed, [phase, n, i]);
             push::post(&mut self.bench, page, token, (spec, area(n)), seed);
         } else {

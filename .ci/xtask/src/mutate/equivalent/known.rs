@@ -57,7 +57,17 @@ pub(super) const KNOWN: &[Equivalent] = &[
     of_rtl(
         "top$csr$bank$row3",
         ["else if (index[(32'h0)+:(2)] == 32'h3) begin", "*32'h1)+:(2)] == 32'h3) begin"],
-        "the last of each four is no register in this row: what is chosen for it is not answered",
+        LAST_OF_FOUR,
+    ),
+    of_rtl(
+        "top$csr$bank$row3",
+        ["else if (index[(32'h0)+:(2)] == 32'h3) begin", "*32'h0)+:(2)] == 32'h2) begin"],
+        LAST_OF_FOUR,
+    ),
+    of_rtl(
+        "top$channel$*picker",
+        ["pause$d = 32'h0;", "pause$d = 32'h1;"],
+        "it is over a cycle behind the reset, when no channel is open yet",
     ),
     of_rtl("top$channel$pending_ops", ["nak$d = 32'h0;", "*"], CLOSED),
     of_rtl("top$channel$pending_ops", ["ack$d = 32'h0;", "*"], CLOSED),
@@ -306,6 +316,10 @@ pub(super) const KNOWN: &[Equivalent] = &[
         "they are read then",
     ),
 ];
+
+/// Why it does nothing what the last word of each four of registers is.
+const LAST_OF_FOUR: &str =
+    "the last of each four is no register in this row: what is chosen for it is not answered";
 
 /// Why a mark that stays through a reset does nothing.
 const CLOSED: &str =
