@@ -12,9 +12,10 @@ use nic_regs::counter::Counter;
 use nic_regs::doorbell::Queue;
 use nic_regs::frame::{Type, flag};
 
-/// Cycles behind a frame of a broken message, and behind the last one: all less than a retransmission time-out.
+/// Cycles behind a frame of a broken message, and behind the last one, in which a host may pause: all of them less than
+/// a retransmission time-out.
 const BROKEN_PAUSE: u64 = 40;
-const BROKEN_REST: u64 = 400;
+const BROKEN_REST: u64 = 700;
 
 impl Run<'_> {
     /// Has the nodes refuse commands.
@@ -62,7 +63,7 @@ impl Run<'_> {
         let recv = descriptor::spec(&mut random, recv);
         let number = plan.phases[phase].traffic[pair].receives().count();
         self.post(phase, node, pair, Queue::Recv, number, &recv);
-        self.bench.run(BROKEN_REST);
+        self.bench.settle(self.quiet)?;
         let base = random.below(DATA_BYTES as u64 / 2);
         let frames = broken.frames(&now, |offset, length| {
             let at = Remote { offset: base + offset, wrong: Wrong::Nothing, reserved: 0 };
