@@ -144,7 +144,7 @@ impl Run<'_> {
     /// Reads all events of these queues of both nodes, also those that had no room yet: a ring that had room has no
     /// more.
     fn observe_events(&mut self, phase: usize, queues: &[usize]) -> Result<(), Hung> {
-        let fenced = self.plan.fenced_vi(phase);
+        let (fenced, cut) = (self.plan.fenced_vi(phase), self.plan.cut_vi(phase));
         let mut completions: [BTreeMap<(u16, u16), u32>; 2] = Default::default();
         let mut others = [Vec::new(), Vec::new()];
         let (mut rest, mut was_full) = (Some(0), [[true; 4]; 2]);
@@ -182,7 +182,7 @@ impl Run<'_> {
                         *completions[node].entry((kind, event.index)).or_default() += event.word1;
                     } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
                         let Event { kind, flags, index, word1, mut word2, .. } = event;
-                        if kind == Kind::ViError as u8 && self.plan.is_cut(index, phase) {
+                        if kind == Kind::ViError as u8 && Some(index) == cut {
                             // How far its reads came is timing.
                             word2 &= !status::PARTIAL_ERROR;
                         }

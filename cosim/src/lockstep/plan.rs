@@ -304,10 +304,10 @@ impl Plan {
         self.phases[phase].fenced.as_ref().map(|fenced| fenced.vi)
     }
 
-    /// Whether a reset up to this phase finds this VI in the midst of its traffic.
+    /// VI of the traffic that a reset has ended behind the phase before.
     #[must_use]
-    pub(super) fn is_cut(&self, vi: u16, phase: usize) -> bool {
-        self.phases[..=phase].iter().filter_map(|phase| phase.cut.as_ref()).any(|cut| cut.vi == vi)
+    pub(super) fn cut_vi(&self, phase: usize) -> Option<u16> {
+        self.phases[..phase].last()?.cut.as_ref().map(|cut| cut.vi)
     }
 
     /// How often the regions of a pair have changed on a node before a phase.
