@@ -13,13 +13,13 @@ pub(super) fn small(random: &mut Random, limit: u64) -> u8 {
 impl Wrong {
     /// Something that every device must notice in a segment.
     pub(super) fn any(random: &mut Random) -> Self {
-        match random.below(14) {
+        match random.below(16) {
             0 => Self::Index(small(random, 6)),
             1 => Self::Stale(small(random, 16)),
             2..=4 => Self::Generation(small(random, 16)),
-            5..=7 => Self::Tag,
-            8 => Self::Domain,
-            9 => Self::Address(20 + small(random, 44)),
+            5..=8 => Self::Tag,
+            9 => Self::Domain,
+            10 => Self::Address(20 + small(random, 44)),
             _ => Self::Bounds,
         }
     }
@@ -36,7 +36,7 @@ impl Unreachable {
 
     /// Of a send. (A receive in absent memory may be read, and be an error, though no message meets it.)
     pub(super) fn of_send(random: &mut Random) -> Self {
-        if random.chance(0.2) { Self::Absent } else { Self::any(random) }
+        if random.chance(0.3) { Self::Absent } else { Self::any(random) }
     }
 
     pub(super) fn of_next(random: &mut Random) -> Self {

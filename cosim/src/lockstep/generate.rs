@@ -241,16 +241,16 @@ fn kind(random: &mut Random) -> Kind {
     if random.chance(0.85) {
         return Kind::Good;
     }
-    match random.below(19) {
+    match random.below(20) {
         0 => Kind::SendFormat,
-        1..=2 | 16..=18 => Kind::SendSegment,
-        3 => Kind::SendTooLong,
-        4 => Kind::SendUnreachable,
-        5 => Kind::RecvFormat,
-        6..=7 => Kind::RecvSegment,
-        8 => Kind::RecvShort,
-        9 => Kind::RecvNone,
-        10..=11 => Kind::RecvUnreachable,
+        1..=5 => Kind::SendSegment,
+        6 => Kind::SendTooLong,
+        7..=8 => Kind::SendUnreachable,
+        9 => Kind::RecvFormat,
+        10..=11 => Kind::RecvSegment,
+        12 => Kind::RecvShort,
+        13 => Kind::RecvNone,
+        14..=15 => Kind::RecvUnreachable,
         _ => Kind::Remote,
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Seeds within which a wrong bit has to be found.
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 200;
 
 fn right(_node: usize) -> SimulatedDevice {
     Box::new(Model::with_features(FEATURES))
