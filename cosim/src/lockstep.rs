@@ -12,7 +12,7 @@
 //! | file | what |
 //! |---|---|
 //! | `plan` | what a program consists of |
-//! | `generate`, `descriptor` | random programs |
+//! | `generate`, `message`, `descriptor` | random programs, from the whole to the single descriptor |
 //! | `run`, `observe` | a program on two devices, and what is recorded of it |
 //! | `regions` | the memory of a pair of VIs, and segments that name it, rightly or wrongly |
 //! | `push` | how sends are posted |
@@ -30,6 +30,7 @@ mod fenced;
 mod forge;
 mod generate;
 mod inject;
+mod message;
 mod observe;
 mod order;
 mod plan;

@@ -6,29 +6,20 @@
 //! later sends complete before the refusal arrives is timing).
 
 use super::broken::Broken;
-use super::descriptor::{pass_the_sum, reach_beyond, small, spec, spoil_format, spoil_segment};
+use super::descriptor::{small, spec};
 use super::fenced::Fenced;
 use super::forge::Forged;
-use super::plan::{
-    Change, DATA_BYTES, Message, Pair, Phase, Plan, Poke, Remote, SLOTS, Segment, Spec, Traffic,
-    Unreachable, Wrong,
-};
+use super::message::{self, Kind};
+use super::plan::{Change, Pair, Phase, Plan, Poke, SLOTS, Traffic, Unreachable};
 use super::refused;
 use crate::random::Random;
 use crate::testbench::{MESSAGE_DOMAINS, Names};
 use nic_regs::csr;
-use nic_regs::desc::control;
-use nic_regs::doorbell::PUSH_DATA_BYTES;
 use nic_regs::limits::{
-    CREDITS_MAX, DATA_SEGMENTS_MAX, EVENT_QUEUE_COUNT, FRAME_CREDITS, LINK_PAYLOAD_BYTES,
-    MAX_TRANSFER_BYTES, PEER_COUNT,
+    CREDITS_MAX, EVENT_QUEUE_COUNT, FRAME_CREDITS, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES,
+    PEER_COUNT,
 };
 use nic_regs::vi::{Reliability, rdma};
-
-/// Largest message of an Unreliable VI, in bytes: two frames.
-const UNRELIABLE_BYTES: u64 = 8_000;
-/// Cycles between two of them: longer than the slowest receiver needs.
-const UNRELIABLE_PAUSE: u64 = 4_000;
 
 /// Cycles in which a queue of a few messages mostly empties.
 const ALONE: u64 = 1_500;
@@ -219,42 +210,6 @@ fn pokes(random: &mut Random, pairs: &[Pair]) -> Vec<Poke> {
     out
 }
 
-/// What a message of a phase tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Good,
-    SendFormat,
-    SendSegment,
-    SendTooLong,
-    SendUnreachable,
-    RecvFormat,
-    RecvSegment,
-    RecvShort,
-    RecvNone,
-    RecvUnreachable,
-    /// RDMA: the target does not allow it.
-    Remote,
-}
-
-/// Memory that is named wrongly is the likeliest fault: there are more bits of that than of any other.
-fn kind(random: &mut Random) -> Kind {
-    if random.chance(0.85) {
-        return Kind::Good;
-    }
-    match random.below(20) {
-        0 => Kind::SendFormat,
-        1..=5 => Kind::SendSegment,
-        6 => Kind::SendTooLong,
-        7..=8 => Kind::SendUnreachable,
-        9 => Kind::RecvFormat,
-        10..=11 => Kind::RecvSegment,
-        12 => Kind::RecvShort,
-        13 => Kind::RecvNone,
-        14..=15 => Kind::RecvUnreachable,
-        _ => Kind::Remote,
-    }
-}
-
 fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
     let sender = usize::from(random.chance(0.5));
     // One slot is for the spare receive.
@@ -266,7 +221,7 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
     let to = 1 - sender;
     let refuses = with.keeps_events && pair.allows[to] & pair.reported[to] != open;
     for _ in 0..count {
-        let kind = if only_good { Kind::Good } else { kind(random) };
+        let kind = if only_good { Kind::Good } else { Kind::any(random) };
         is_good &= kind == Kind::Good;
         if kind == Kind::Remote || !refuses && random.chance(0.3) {
             let reads = random.chance(0.4);
@@ -276,17 +231,17 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
             is_good &= allowed && pair.reported[to] & bit != 0;
             let reported = pair.reported[to] & bit != 0;
             messages.push(if reads {
-                read(random, pair, kind, allowed)
+                message::read(random, pair, kind, allowed)
             } else {
-                write(random, pair, kind, reported)
+                message::write(random, pair, kind, reported)
             });
-            let refused = if reads { ends_reads(kind, pair) } else { ends_writes(kind, pair) };
+            let refused = if reads { kind.ends_reads(pair) } else { kind.ends_writes(pair) };
             if reported && refused {
                 break;
             }
             continue;
         }
-        let mut message = message(random, pair, kind);
+        let mut message = message::send(random, pair, kind);
         if with.loses && kind == Kind::Good && random.chance(0.8) {
             // Of two that are as long as each other, what is left may look like one.
             let length = LINK_PAYLOAD_BYTES as u64 + 100;
@@ -294,9 +249,7 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
             message.recv = Some(spec(random, length));
         }
         messages.push(message);
-        // Without a receive, every later message meets the wrong one or none.
-        let ends = kind == Kind::RecvNone || kind == Kind::RecvUnreachable;
-        if refused(kind, pair) || ends {
+        if kind.is_refused(pair) || kind.leaves_no_receive() {
             break;
         }
     }
@@ -329,257 +282,4 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
         messages[behind].send.unreachable = Some(Unreachable::of_next(random));
     }
     Traffic { sender, messages, spare, ahead, while_idle }
-}
-
-/// Whether nothing may follow an RDMA write of this kind.
-fn ends_writes(kind: Kind, pair: &Pair) -> bool {
-    let reliable = pair.reliability != Reliability::Unreliable;
-    match kind {
-        Kind::Remote | Kind::RecvFormat => reliable,
-        Kind::RecvNone | Kind::RecvUnreachable => true,
-        _ => false,
-    }
-}
-
-/// Whether nothing may follow an RDMA read of this kind.
-fn ends_reads(kind: Kind, pair: &Pair) -> bool {
-    kind == Kind::Remote && pair.reliability != Reliability::Unreliable
-}
-
-/// Memory of the peer that is not to be had.
-fn refused_place(random: &mut Random) -> Wrong {
-    if random.chance(0.2) { Wrong::Rights } else { Wrong::any(random) }
-}
-
-/// The data of a send, all in one frame, is not to be had from the host: so nothing leaves. It is
-/// short, so that the error log has room for all the reads that fail.
-fn absent(random: &mut Random, pair: &Pair, send: &mut Spec) {
-    let length = some(random, pair, 500);
-    send.segments = spec(random, length).segments;
-    let used = send.segments.iter_mut().filter(|segment| segment.length > 0);
-    if let Some(segment) = used.last() {
-        segment.wrong = Wrong::Absent;
-    }
-}
-
-/// A message of which a frame is not to be had from the host, while those before it leave. It is the first one, which
-/// consumes no receive; the last one; or neither.
-fn absent_within(random: &mut Random, pair: &Pair) -> Option<Message> {
-    let frames = random.below(3);
-    let before = LINK_PAYLOAD_BYTES as u64 * frames + random.below(2_000);
-    let mut send = spec(random, before);
-    let length = 1 + u32::from(small(random, 250)) * 2;
-    send.segments.push(Segment { offset: 0, length, wrong: Wrong::Absent });
-    if frames == 0 || random.chance(0.6) {
-        let behind = LINK_PAYLOAD_BYTES as u64 + random.below(2_000);
-        send.segments.extend(spec(random, behind).segments);
-    }
-    let total = send.total();
-    let fits = total <= pair.max_transfer.into() && send.segments.len() <= DATA_SEGMENTS_MAX;
-    let recv = (frames > 0).then(|| spec(random, total + 50));
-    fits.then_some(Message { recv, send, delay: 0 })
-}
-
-/// A few bytes, which a VI transfers.
-fn some(random: &mut Random, pair: &Pair, most: u32) -> u64 {
-    1 + random.below(most.min(pair.max_transfer).into())
-}
-
-/// Memory of the peer with room for so many bytes.
-fn remote(random: &mut Random, total: u64) -> Remote {
-    let offset = random.below(DATA_BYTES as u64 - total);
-    Remote { offset, wrong: Wrong::Nothing, reserved: 0 }
-}
-
-/// A descriptor of more bytes than the VI transfers.
-fn too_long(random: &mut Random, pair: &Pair) -> Spec {
-    let excess = 1 + if random.chance(0.5) { random.below(16) } else { random.below(1000) };
-    let mut spec = spec(random, u64::from(pair.max_transfer) + excess);
-    if random.chance(0.3) {
-        pass_the_sum(random, &mut spec);
-    }
-    spec
-}
-
-/// An RDMA read, which the peer's VI allows or not. An Unreliable VI has none.
-fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message {
-    let message = message(random, pair, Kind::Good);
-    let (mut send, delay) = (message.send, message.delay);
-    send.control = control::OP_RDMA_READ | send.control & control::QFENCE;
-    let mut remote = remote(random, send.total());
-    match kind {
-        Kind::SendFormat => match random.below(4) {
-            0 => remote.reserved = 1 << random.below(32),
-            1 => send.seg_count = Some(0),
-            2 => send.control |= control::IMMEDIATE,
-            _ => spoil_format(random, &mut send),
-        },
-        Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => send.segments = too_long(random, pair).segments,
-        Kind::SendUnreachable => send.unreachable = Some(Unreachable::of_send(random)),
-        Kind::Remote => {
-            let absent = random.chance(0.2);
-            remote.wrong = if absent { Wrong::Absent } else { refused_place(random) };
-            if absent || send.total() == 0 && allowed {
-                // An empty range is nowhere, so nothing is wrong with it; see also `absent`.
-                let some = some(random, pair, 100);
-                send.segments = spec(random, some).segments;
-            }
-        }
-        _ => {}
-    }
-    send.remote = Some(remote);
-    Message { recv: None, send, delay }
-}
-
-/// An RDMA write; a receive is posted only for immediate data. `reported`: the sender knows that the
-/// peer's VI allows it.
-fn write(random: &mut Random, pair: &Pair, kind: Kind, reported: bool) -> Message {
-    let message = message(random, pair, Kind::Good);
-    let (mut send, mut recv, delay) = (message.send, message.recv, message.delay);
-    if ends_writes(kind, pair) && send.total() > LINK_PAYLOAD_BYTES as u64 {
-        let short = random.below(LINK_PAYLOAD_BYTES as u64 + 1);
-        send.segments = spec(random, short).segments;
-    }
-    let total = send.total();
-    send.control |= control::OP_RDMA_WRITE;
-    let mut remote = remote(random, total);
-    match kind {
-        Kind::SendFormat if random.chance(0.3) => remote.reserved = 1 << random.below(32),
-        Kind::SendFormat if random.chance(0.3) => send.seg_count = Some(0),
-        Kind::SendFormat => spoil_format(random, &mut send),
-        Kind::SendSegment if random.chance(0.3) => absent(random, pair, &mut send),
-        Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => send.segments = too_long(random, pair).segments,
-        Kind::SendUnreachable => send.unreachable = Some(Unreachable::of_send(random)),
-        Kind::Remote => {
-            remote.wrong = refused_place(random);
-            if total == 0 {
-                // An empty range is nowhere, so nothing is wrong with it.
-                let some = some(random, pair, 100);
-                send.segments = spec(random, some).segments;
-            }
-            send.control &= !control::IMMEDIATE;
-        }
-        Kind::RecvFormat | Kind::RecvNone | Kind::RecvUnreachable => {
-            send.control |= control::IMMEDIATE;
-        }
-        Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("a receive")),
-        Kind::Good | Kind::RecvShort => {}
-    }
-    match kind {
-        Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("a receive")),
-        Kind::RecvUnreachable => {
-            recv.as_mut().expect("a receive").unreachable = Some(Unreachable::any(random));
-        }
-        _ => {}
-    }
-    let sender_refuses = matches!(
-        kind,
-        Kind::SendFormat | Kind::SendSegment | Kind::SendTooLong | Kind::SendUnreachable
-    );
-    let immediate = send.control & control::IMMEDIATE != 0;
-    if !immediate || sender_refuses || !reported || kind == Kind::RecvNone {
-        recv = None;
-    }
-    send.remote = Some(remote);
-    Message { recv, send, delay }
-}
-
-/// Whether the receiver will refuse the message, and with it everything behind it.
-fn refused(kind: Kind, pair: &Pair) -> bool {
-    let by_receiver = matches!(
-        kind,
-        Kind::RecvFormat
-            | Kind::RecvSegment
-            | Kind::RecvShort
-            | Kind::RecvUnreachable
-            | Kind::RecvNone
-    );
-    by_receiver && pair.reliability != Reliability::Unreliable
-}
-
-/// Bytes of a message.
-fn length(random: &mut Random) -> u64 {
-    match random.below(10) {
-        0 => 0,
-        1..=4 => random.below(300),
-        // What a push may carry, and a few bytes more or less.
-        5 if random.chance(0.4) => PUSH_DATA_BYTES as u64,
-        5 => PUSH_DATA_BYTES as u64 - 4 + random.below(9),
-        6 => random.below(5_000),
-        // Full frames, and a few bytes more or less.
-        7 => {
-            let frames = LINK_PAYLOAD_BYTES as u64 * (1 + random.below(3));
-            frames - 4 + random.below(9)
-        }
-        // What is long takes most of the time of a seed.
-        9 if random.chance(0.3) => random.below(u64::from(MAX_TRANSFER_BYTES) + 1),
-        _ => random.below(12_000),
-    }
-}
-
-fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
-    let total = length(random).min(u64::from(pair.max_transfer));
-    let slow = pair.reliability == Reliability::Unreliable;
-    if kind == Kind::SendSegment
-        && !slow
-        && random.chance(0.3)
-        && let Some(message) = absent_within(random, pair)
-    {
-        return message;
-    }
-    let total = if slow { total.min(UNRELIABLE_BYTES) } else { total };
-    // A refusal may come before the last frame of a long message has left: that would be timing.
-    let total = if refused(kind, pair) { total.min(LINK_PAYLOAD_BYTES as u64) } else { total };
-    let mut send = spec(random, total);
-    if random.chance(0.4) {
-        send.control |= control::IMMEDIATE;
-    }
-    if random.chance(0.1) {
-        send.control |= control::QFENCE;
-    }
-    let spare = if random.chance(0.5) { random.below(100) } else { 0 };
-    let mut recv = Some(spec(random, total + spare));
-    match kind {
-        Kind::Good => {}
-        Kind::SendFormat => spoil_format(random, &mut send),
-        Kind::SendSegment if random.chance(0.3) => absent(random, pair, &mut send),
-        Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => send = too_long(random, pair),
-        Kind::SendUnreachable => send.unreachable = Some(Unreachable::of_send(random)),
-        Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("made above")),
-        Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("made above")),
-        Kind::RecvShort => {
-            send = spec(random, total.max(1));
-            let short = random.below(total.max(1));
-            recv = Some(spec(random, short));
-        }
-        Kind::RecvNone => recv = None,
-        Kind::RecvUnreachable => {
-            recv.as_mut().expect("made above").unreachable = Some(Unreachable::any(random));
-        }
-        Kind::Remote => unreachable!("a send names no memory of the peer"),
-    }
-    if random.chance(0.25)
-        && let Some(recv) = &mut recv
-    {
-        let more = if random.chance(0.2) { pass_the_sum } else { reach_beyond };
-        more(random, recv);
-    }
-    // A message that the sender refuses consumes no receive.
-    if matches!(
-        kind,
-        Kind::SendFormat | Kind::SendSegment | Kind::SendTooLong | Kind::SendUnreachable
-    ) {
-        recv = None;
-    }
-    // Mostly close together; else behind what the device does of the one before.
-    let pause = match random.below(20) {
-        0..=8 => random.below(60),
-        9 => random.below(1_500),
-        _ => 0,
-    };
-    let delay = if slow { UNRELIABLE_PAUSE + pause } else { pause };
-    Message { recv, send, delay }
 }

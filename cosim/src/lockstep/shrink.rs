@@ -5,6 +5,7 @@ use super::describe::program;
 use super::plan::{Phase, Plan, Traffic};
 use super::{Divergence, Settings, compare_plan, generate};
 use crate::simulation::SimulatedDevice;
+use std::mem::take;
 
 /// Programs that are tried at most.
 pub const MOST_TRIES: usize = 300;
@@ -50,15 +51,14 @@ struct Search<D, E> {
 }
 
 impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
-    /// Keeps an edit of the plan if the devices still differ.
-    fn keeps(&mut self, edit: impl FnOnce(&mut Plan)) -> bool {
-        if self.tries == MOST_TRIES {
+    /// Leaves something out of the plan if the devices still differ. `edit` says whether there was something.
+    fn keeps(&mut self, edit: impl FnOnce(&mut Plan) -> bool) -> bool {
+        let mut plan = self.plan.clone();
+        if self.tries == MOST_TRIES || !edit(&mut plan) {
             return false;
         }
         self.tries += 1;
         (self.each)(self.tries);
-        let mut plan = self.plan.clone();
-        edit(&mut plan);
         let Some(divergence) = (self.differ)(&plan) else { return false };
         (self.plan, self.divergence) = (plan, divergence);
         true
@@ -67,13 +67,15 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     /// What comes behind the difference goes, then what comes before.
     fn phases(&mut self) {
         for count in 1..self.plan.phases.len() {
-            if self.keeps(|plan| plan.phases.truncate(count)) {
+            let shorten = |plan: &mut Plan| !plan.phases.split_off(count).is_empty();
+            if self.keeps(shorten) {
                 break;
             }
         }
         let mut at = 0;
         while at + 1 < self.plan.phases.len() {
-            at += usize::from(!self.keeps(|plan| drop(plan.phases.remove(at))));
+            let without = |plan: &mut Plan| plan.phases.drain(at..=at).count() > 0;
+            at += usize::from(!self.keeps(without));
         }
     }
 
@@ -81,39 +83,25 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     fn extras(&mut self) -> bool {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
-            let of = &self.plan.phases[at];
-            let some = [
-                !of.pokes.is_empty(),
-                !of.refused.is_empty(),
-                !of.messages.is_empty(),
-                !of.changes.is_empty(),
-                of.fenced.is_some(),
-                of.broken.is_some(),
-                of.closes.is_some(),
-                of.keeps_events,
-                of.cut.is_some(),
-                of.resets.is_some(),
+            let parts: [fn(&mut Phase) -> bool; 10] = [
+                |of| !take(&mut of.pokes).is_empty(),
+                |of| !take(&mut of.refused).is_empty(),
+                |of| !take(&mut of.messages).is_empty(),
+                |of| !take(&mut of.changes).is_empty(),
+                |of| of.fenced.take().is_some(),
+                |of| of.broken.take().is_some(),
+                |of| of.closes.take().is_some(),
+                |of| take(&mut of.keeps_events),
+                |of| of.cut.take().is_some(),
+                // A cut without its reset is none.
+                |of| of.resets.take().is_some() | of.cut.take().is_some(),
             ];
-            let forged = of.forged.len();
-            let parts: [fn(&mut Phase); 10] = [
-                |of| of.pokes.clear(),
-                |of| of.refused.clear(),
-                |of| of.messages.clear(),
-                |of| of.changes.clear(),
-                |of| of.fenced = None,
-                |of| of.broken = None,
-                |of| of.closes = None,
-                |of| of.keeps_events = false,
-                |of| of.cut = None,
-                |of| (of.resets, of.cut) = (None, None),
-            ];
-            for (clear, _) in parts.into_iter().zip(some).filter(|(_, some)| *some) {
-                changed |= self.keeps(|plan| clear(&mut plan.phases[at]));
+            for part in parts {
+                changed |= self.keeps(|plan| part(&mut plan.phases[at]));
             }
-            for number in (0..forged).rev() {
-                changed |= self.keeps(|plan| {
-                    plan.phases[at].forged.remove(number);
-                });
+            for number in (0..self.plan.phases[at].forged.len()).rev() {
+                changed |=
+                    self.keeps(|plan| plan.phases[at].forged.drain(number..=number).count() > 0);
             }
         }
         changed
@@ -124,9 +112,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
             for pair in 0..self.plan.pairs.len() {
-                let Traffic { messages, spare, .. } = &self.plan.phases[at].traffic[pair];
-                let some = !messages.is_empty() || spare.is_some();
-                changed |= some && self.keeps(|plan| plan.phases[at].traffic[pair].clear());
+                changed |= self.keeps(|plan| plan.phases[at].traffic[pair].clear());
             }
         }
         changed
@@ -145,7 +131,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
                         let to = count(&self.plan).min(from + part);
                         let gone = to - from < count(&self.plan)
                             && self.keeps(|plan| {
-                                plan.phases[at].traffic[pair].messages.drain(from..to);
+                                plan.phases[at].traffic[pair].messages.drain(from..to).count() > 0
                             });
                         changed |= gone;
                         from = if gone { from } else { to };
@@ -159,8 +145,11 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
 }
 
 impl Traffic {
-    fn clear(&mut self) {
-        *self = Self { sender: self.sender, ..Self::default() };
+    /// Whether there was something.
+    fn clear(&mut self) -> bool {
+        let Self { sender, messages, spare, .. } = take(self);
+        self.sender = sender;
+        !messages.is_empty() || spare.is_some()
     }
 }
 
