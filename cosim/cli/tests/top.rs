@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use place::Place;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -131,7 +132,13 @@ impl Program {
         Self { child, input, output }
     }
 
+    /// The next line that it writes, soon.
     fn line(&mut self) -> String {
+        if self.output.buffer().is_empty() {
+            let mut wanted = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+            let soon = SOON.try_into().expect("a time");
+            assert_ne!(poll(&mut wanted, Some(&soon)), Ok(0), "it writes nothing");
+        }
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
         line.trim().to_owned()

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use nic_model::link::Faults;
 use nic_regs::csr;
 use nic_regs::doorbell::{EVENT_OFFSET, PAGE_BYTES};
+use nic_regs::limits::RETRY_CYCLES_MAX;
 
 use host_driver::bus::{DOORBELL_BAR, REGISTER_BAR};
 use host_driver::sync::lock;
@@ -66,7 +67,8 @@ impl Timers {
     /// Longest time in which the device does nothing although something is outstanding.
     fn longest(&self) -> u64 {
         let doublings = self.retry_limit.clamp(1, 15) - 1;
-        (self.retry_timeout << doublings) + self.moderation + REST_CYCLES
+        let time_out = (self.retry_timeout << doublings).min(RETRY_CYCLES_MAX);
+        time_out + self.moderation + REST_CYCLES
     }
 
     /// Notes what a write says about the device's timers.

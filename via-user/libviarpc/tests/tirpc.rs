@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
+
 /// What `c_program` fails with.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -110,8 +112,12 @@ struct Process {
 }
 
 impl Process {
-    /// The next line that it writes.
+    /// The next line that it writes, if it does not hang.
     fn line(&mut self) -> String {
+        if self.output.buffer().is_empty() {
+            let mut wanted = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+            assert_ne!(poll(&mut wanted, Some(&HANGS.try_into().unwrap())), Ok(0), "it hangs");
+        }
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "it has ended");
