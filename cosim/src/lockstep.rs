@@ -16,6 +16,7 @@
 //! | `run`, `observe` | a program on two devices, and what is recorded of it |
 //! | `regions` | the memory of a pair of VIs, and segments that name it, rightly or wrongly |
 //! | `push` | how sends are posted |
+//! | `interrupts` | queues that are armed, vectors that are masked |
 //! | `registers` | registers, written and read while nobody uses the device, and in the end |
 //! | `order`, `fenced` | see above |
 //! | `refused` | admin commands that every device refuses |
@@ -30,6 +31,7 @@ mod fenced;
 mod forge;
 mod generate;
 mod inject;
+mod interrupts;
 mod message;
 mod observe;
 mod order;

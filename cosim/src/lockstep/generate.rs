@@ -143,6 +143,7 @@ fn phase(random: &mut Random, pairs: &[Pair], with: With) -> Phase {
         resets: (!lossy && random.chance(0.15)).then(|| usize::from(random.chance(0.5))),
         cut: None,
         armed: [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))),
+        masked: [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.2))),
         moderation: [0, 100, 1_000][usize::from(small(random, 3))],
     }
 }

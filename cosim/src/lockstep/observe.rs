@@ -65,7 +65,6 @@ impl Run<'_> {
         self.observe_posted();
         let (with_fences, with_cut) = (self.plan.ends_traffic(), self.plan.has_cut(phase));
         (0..2).try_for_each(|node| self.observe_writes(phase, node))?;
-        (0..2).for_each(|node| self.observe_interrupts(phase, node));
         self.unread = self.plan.keeps_events(phase);
         self.observe_events(phase, if self.unread { &OTHER_QUEUES } else { &EVENT_QUEUES })?;
         for node in 0..2 {
@@ -118,18 +117,6 @@ impl Run<'_> {
         let taken = self.order[node].take(place, self.bench.host_mut(node), consumed);
         taken.map_err(wrong)?.iter().for_each(|(what, value)| self.record(what, value));
         Ok(())
-    }
-
-    /// A queue that was armed and got a record has interrupted once.
-    fn observe_interrupts(&mut self, phase: usize, node: usize) {
-        let with_fences = self.plan.ends_traffic();
-        let seen = *self.bench.host(node).interrupts.first_chunk::<4>().expect("32 vectors");
-        let mut new = [0; 4];
-        for queue in usize::from(with_fences)..4 {
-            new[queue] = seen[queue] - self.interrupts[node][queue];
-        }
-        self.interrupts[node] = seen;
-        self.record(&format!("phase {phase} node {node} interrupts"), &format!("{new:?}"));
     }
 
     /// Reads the events that a phase before has left.

@@ -252,6 +252,8 @@ pub(super) struct Phase {
     pub(super) cut: Option<Fenced>,
     /// Which event queues are armed before it, by node.
     pub(super) armed: [[bool; 4]; 2],
+    /// Which MSI-X vectors are masked until all else of it is over, by node.
+    pub(super) masked: [[bool; 4]; 2],
     /// Least cycles between two interrupts of a vector.
     pub(super) moderation: u32,
 }

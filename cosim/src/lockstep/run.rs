@@ -12,7 +12,6 @@ use crate::testbench::{Hung, MEMORY_BYTES, Testbench, va};
 use nic_model::link::Faults;
 use nic_regs::admin::{NO_QUEUE, Opcode};
 use nic_regs::counter::Counter;
-use nic_regs::csr;
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::limits::POSTED_MAX;
 use nic_regs::vi::{State, rdma};
@@ -63,7 +62,7 @@ const KEEPALIVE: u32 = 10 * RETRY_TIMEOUT;
 /// Cycles from a receive that comes late to the send of its message, if no other one is between.
 const LATE: u64 = 300;
 /// Cycles by which an interrupt may come later than moderation has it.
-const MODERATION_EXCESS: u64 = 64;
+pub(super) const MODERATION_EXCESS: u64 = 64;
 
 /// A program on two nodes.
 pub(super) struct Run<'a> {
@@ -320,6 +319,7 @@ impl<'a> Run<'a> {
         if let Some(fenced) = fenced {
             fenced.end(&mut self.bench, self.quiet)?;
         }
+        self.unmask(phase)?;
         self.observe(phase)?;
         let trail = self.bench.take_trail();
         self.trails.push(trail);
@@ -416,21 +416,6 @@ impl<'a> Run<'a> {
         let dropped = self.counter(node, Counter::DoorbellDropped)?.wrapping_sub(before);
         self.record("posts to a queue that is full", &dropped.to_string());
         Ok(())
-    }
-
-    /// Arms event queues, or disarms them.
-    fn arm(&mut self, phase: usize) {
-        let Phase { armed, moderation, .. } = &self.plan.phases[phase];
-        for node in 0..2 {
-            self.bench.write32(node, csr::MODERATION::OFFSET, *moderation);
-        }
-        for (node, armed) in armed.iter().enumerate() {
-            for (queue, &arm) in armed.iter().enumerate() {
-                self.bench.event_doorbell(node, queue, arm);
-            }
-        }
-        // Before there is anything to tell.
-        self.bench.run(200);
     }
 
     /// Sets up the traffic that a fence will end.

@@ -83,7 +83,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     fn extras(&mut self) -> bool {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
-            let parts: [fn(&mut Phase) -> bool; 10] = [
+            let parts: [fn(&mut Phase) -> bool; 11] = [
                 |of| !take(&mut of.pokes).is_empty(),
                 |of| !take(&mut of.refused).is_empty(),
                 |of| !take(&mut of.messages).is_empty(),
@@ -92,6 +92,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
                 |of| of.broken.take().is_some(),
                 |of| of.closes.take().is_some(),
                 |of| take(&mut of.keeps_events),
+                |of| take(&mut of.masked) != [[false; 4]; 2],
                 |of| of.cut.take().is_some(),
                 // A cut without its reset is none.
                 |of| of.resets.take().is_some() | of.cut.take().is_some(),
