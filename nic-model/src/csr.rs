@@ -289,9 +289,10 @@ fn bad_register(offset: u64, write: u32, cx: &mut Context<'_>) {
     cx.log(ErrorCode::BadRegister, 0, low32(offset) & !(LOG_WRITE | 3) | write);
 }
 
-/// Counts and logs an access that no BAR takes.
-pub(crate) fn bad_tlp(kind: u8, length: usize, cx: &mut Context<'_>) {
+/// Counts and logs an access of `length` bytes that no BAR takes.
+pub(crate) fn bad_tlp(kind: u8, offset: u64, length: usize, cx: &mut Context<'_>) {
     cx.count(Counter::BadTlp);
-    let dwords = small32(length.div_ceil(4).max(1));
+    // Those of which the TLP has bytes (PCIe 2.2.2).
+    let dwords = (low32(offset & 3) + small32(length)).div_ceil(4).max(1);
     cx.log(ErrorCode::BadTlp, 0, u32::from(kind) << 24 | dwords);
 }

@@ -140,13 +140,13 @@ impl Model {
                     engines.doorbells.write(offset, &data, engines.queues, engines.cx);
                 }
             }
-            Access::Write(_, _, data) => bad_tlp(MEM_WRITE, data.len(), engines.cx),
+            Access::Write(_, offset, data) => bad_tlp(MEM_WRITE, offset, data.len(), engines.cx),
             Access::Read(0, offset, length) => {
                 self.answer = Some(self.csr.read(offset, length, engines).into());
             }
             Access::Read(2, _, _) => self.answer = Some(0),
-            Access::Read(_, _, length) => {
-                bad_tlp(MEM_READ, length, engines.cx);
+            Access::Read(_, offset, length) => {
+                bad_tlp(MEM_READ, offset, length, engines.cx);
                 self.answer = Some(0);
             }
         }

@@ -56,6 +56,8 @@ pub(super) enum Forgery {
     Reset(u8),
     /// An answer to no SYN.
     SynAck,
+    /// A SYN, or an answer to one, of another version.
+    Opening(Type, u8),
 }
 
 /// A frame that nobody sent.
@@ -150,7 +152,11 @@ impl Forged {
             12 => Forgery::Acknowledges(bit(16), bit(2) == 0),
             13 | 14 => Forgery::Elsewhere(bit(48)),
             15 => Forgery::Level,
-            16 => [Forgery::SynAck, Forgery::Reset(bit(16))][usize::from(bit(2))],
+            16 => match bit(3) {
+                0 => Forgery::SynAck,
+                1 => Forgery::Reset(bit(16)),
+                _ => Forgery::Opening([Type::Syn, Type::SynAck][usize::from(bit(2))], bit(8)),
+            },
             17 | 18 => Forgery::Fragment(bit(8)),
             _ => Forgery::Later,
         };
@@ -171,6 +177,7 @@ impl Forged {
                 | Forgery::Acknowledges(..)
                 | Forgery::Reset(_)
                 | Forgery::SynAck
+                | Forgery::Opening(..)
         )
     }
 
@@ -240,6 +247,10 @@ impl Forged {
             Forgery::SynAck => {
                 (header.kind, header.flags, header.length) = (Type::SynAck as u8, 0, 0);
                 header.acknowledgement = u16::try_from(LINK_PAYLOAD_BYTES).expect("16 bits");
+            }
+            Forgery::Opening(kind, bit) => {
+                (header.kind, header.flags, header.length) = (kind as u8, 0, 0);
+                header.version ^= 1 << bit;
             }
         }
         excess

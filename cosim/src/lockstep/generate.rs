@@ -197,14 +197,14 @@ fn pokes(random: &mut Random, pairs: &[Pair]) -> Vec<Poke> {
     for _ in 0..random.below(4) {
         let node = usize::from(random.chance(0.5));
         let length = 1 + usize::try_from(random.below(16)).expect("small");
-        let bar = if random.chance(0.5) { 0 } else { 2 };
-        // Outside every register that has an effect, or inside a doorbell page with a wrong size or
-        // place.
-        let offset = if bar == 0 {
-            0x200 + random.below(0x100)
-        } else {
+        // Of no BAR; outside every register that has an effect; or inside a doorbell page with a wrong size
+        // or place.
+        let bar = [0, 0, 0, 2, 2, 2, small(random, 6)][usize::from(small(random, 7))];
+        let offset = if bar == 2 {
             let page = u64::from(pairs[0].domain[node]) * 4096;
             page + 0x10 + random.below(0x7d0)
+        } else {
+            0x200 + random.below(0x100)
         };
         out.push(Poke { node, bar, offset, length, fill: small(random, 256) });
     }

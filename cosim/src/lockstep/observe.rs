@@ -31,6 +31,7 @@ const STEADY: &[Counter] = &[
     Counter::ReadTimeouts,
     Counter::UnexpectedCompletions,
     Counter::BadRegister,
+    Counter::BadTlp,
     Counter::AdminCommands,
     Counter::AdminErrors,
     Counter::PeersLost,

@@ -120,6 +120,10 @@ fn the_other_bars() {
     assert_eq!(w.hosts[A].count(Counter::BadTlp), 2);
     assert_eq!(pop_log(&mut w, A).unwrap().code, ErrorCode::BadTlp as u8);
     assert_eq!(pop_log(&mut w, A).unwrap().detail, 0x6000_0005);
+    // Two bytes of two dwords.
+    w.hosts[A].model.bar_write(5, 3, &[1; 2]);
+    w.settle();
+    assert_eq!(pop_log(&mut w, A).unwrap().detail, 0x6000_0002);
 }
 
 #[test]
