@@ -70,7 +70,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         rows.extend(fates.into_iter().map(|(at, fate)| (mutants[at].clone(), fate)));
     }
     if options.planted {
-        table::show(&rows, options.write)?;
+        table::show(&rows)?;
     }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -129,7 +129,11 @@ fn fate(mutant: &Mutant, programs: &Programs, options: &Options) -> Result<Fate,
             break;
         }
     }
-    Ok(Fate { runs })
+    let fate = Fate { runs };
+    if options.write {
+        table::write(mutant, &fate)?;
+    }
+    Ok(fate)
 }
 
 /// Where mutants are built, apart from every other build.

@@ -1,6 +1,8 @@
 //! The table of planted bugs in docs/verification.md.
 
 use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use super::mutant::{Answer, Fate, Mutant, Subject};
 use super::planted::{self, Planted};
@@ -81,19 +83,36 @@ fn row(mutant: &Mutant, fate: &Fate) -> Row {
     head.into_iter().chain(SUITES.iter().map(answer)).collect()
 }
 
-/// Prints the table with what a run has found, and puts it into the page if that is wanted.
-pub(super) fn show(run: &[(Mutant, Fate)], writes: bool) -> Result<(), String> {
-    let path = workspace::root().join(PAGE);
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    let page = fs::read_to_string(&path).map_err(failed)?;
-    let marks = || format!("{PAGE} has no lines {MARKS:?}");
-    let table = table(&page, run).ok_or_else(marks)?;
-    println!("{table}");
-    if writes {
-        let (before, _, after) = parts(&page).ok_or_else(marks)?;
-        fs::write(&path, [before, "\n", &table, "\n", after].concat()).map_err(failed)?;
-    }
+/// Prints the table with what a run has found.
+pub(super) fn show(run: &[(Mutant, Fate)]) -> Result<(), String> {
+    println!("{}", table(&page()?, run).ok_or_else(no_marks)?);
     Ok(())
+}
+
+/// Puts what the suites say of one bug into the page, at once: a run takes hours, and may be stopped.
+pub(super) fn write(mutant: &Mutant, fate: &Fate) -> Result<(), String> {
+    static PAGE_IN_USE: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = PAGE_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = page()?;
+    let table = table(&page, &[(mutant.clone(), fate.clone())]).ok_or_else(no_marks)?;
+    let (before, _, after) = parts(&page).ok_or_else(no_marks)?;
+    fs::write(path(), [before, "\n", &table, "\n", after].concat()).map_err(failed)
+}
+
+fn path() -> PathBuf {
+    workspace::root().join(PAGE)
+}
+
+fn page() -> Result<String, String> {
+    fs::read_to_string(path()).map_err(failed)
+}
+
+fn failed(error: std::io::Error) -> String {
+    format!("{PAGE}: {error}")
+}
+
+fn no_marks() -> String {
+    format!("{PAGE} has no lines {MARKS:?}")
 }
 
 /// What is before the table in a page, and its mark; the table; its other mark, and what is behind it.
