@@ -117,7 +117,8 @@ fn run_all(mutants: &[Mutant], programs: &Programs, options: &Options) -> Vec<(u
     fates
 }
 
-/// Runs suites on a mutant: until one finds it, or all of them on a planted bug.
+/// Runs suites on a mutant: until one finds it, or all of them on a planted bug, whose line of the table is written if
+/// that is wanted.
 fn fate(mutant: &Mutant, programs: &Programs, options: &Options) -> Result<Fate, String> {
     let mut runs = Vec::new();
     for &suite in &options.suites {
