@@ -73,7 +73,7 @@ fn row(mutant: &Mutant, fate: &Fate) -> Row {
     let answer = |suite: &Suite| {
         let run = fate.runs.iter().find(|run| run.suite == suite.name);
         match run.map(|run| &run.answer) {
-            Some(Answer::Found(by)) => by.replace("rtl::", ""),
+            Some(Answer::Found(by)) => by.replace("rtl::", "").replace("model::", ""),
             Some(Answer::NotFound) => "**not found**".to_owned(),
             Some(Answer::NoCase) => "-".to_owned(),
             None => String::new(),
