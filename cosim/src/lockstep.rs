@@ -15,7 +15,7 @@
 //! | `generate`, `message`, `descriptor` | random programs, from the whole to the single descriptor |
 //! | `run`, `observe` | a program on two devices, and what is recorded of it |
 //! | `regions` | the memory of a pair of VIs, and segments that name it, rightly or wrongly |
-//! | `push` | how sends are posted |
+//! | `post`, `push` | how messages are posted |
 //! | `interrupts` | queues that are armed, vectors that are masked |
 //! | `registers` | registers, written and read while nobody uses the device, and in the end |
 //! | `order`, `fenced` | see above |
@@ -36,6 +36,7 @@ mod message;
 mod observe;
 mod order;
 mod plan;
+mod post;
 mod push;
 mod refused;
 mod regions;

@@ -442,11 +442,11 @@ impl Testbench {
         let errors = csr::ERROR_QUEUE::VALID.mask() | u32::from(queues[0]);
         self.write32(node, csr::ERROR_QUEUE::OFFSET, errors);
         for vector in 0..4 {
-            let entry = csr::MSIX_TABLE_OFFSET + vector * csr::MSIX_ENTRY_BYTES;
+            let entry = csr::msix_entry(vector);
             self.write32(node, entry, low(MSI_BASE) + 4 * vector);
             self.write32(node, entry + 4, 0);
             self.write32(node, entry + 8, msi_data(vector));
-            self.write32(node, entry + 12, 0);
+            self.write32(node, entry + csr::MSIX_CONTROL, 0);
         }
         self.write32(node, csr::CONTROL::OFFSET, csr::CONTROL::ENABLE.mask());
         for vector in 0..4_u32 {

@@ -3,11 +3,11 @@
 use nic_regs::counter::{COUNTER_SLOTS, Counter, ErrorCode, ErrorRecord};
 use nic_regs::csr::{
     ADMIN_TAIL, CAPS3, CONTROL, COUNTER_OFFSET, CYCLES_HI, CYCLES_LO, ERROR_COUNT, ERROR_HI,
-    ERROR_LO, NODE, REGS, STATUS,
+    ERROR_LO, NODE, REGS, STATUS, msix_entry,
 };
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::{Access, RegDesc};
-use tests::bare::{Bare, msix_entry};
+use tests::bare::Bare;
 use tests::{DeviceKind, on_every_kind};
 
 /// Bit 31 of the detail of a bad register access: it was a write.

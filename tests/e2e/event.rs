@@ -2,14 +2,12 @@
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
-use nic_regs::csr::{ERROR_QUEUE, MODERATION};
+use nic_regs::csr::{ERROR_QUEUE, MODERATION, MSIX_CONTROL, msix_entry};
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use nic_regs::doorbell::Queue;
 use nic_regs::event::{Event, Kind};
 use nic_regs::vi::{Reliability, StopReason};
-use tests::bare::{
-    Bare, ERROR_EVENTS, MESSAGE_EVENTS, RECV_EVENTS, SEND_EVENTS, Shape, msix_entry,
-};
+use tests::bare::{Bare, ERROR_EVENTS, MESSAGE_EVENTS, RECV_EVENTS, SEND_EVENTS, Shape};
 use tests::vi::{BareVi, Posted, vi_body};
 use tests::{DeviceKind, on_every_kind};
 
@@ -171,7 +169,7 @@ fn only_an_armed_queue_interrupts_and_once(kind: DeviceKind) {
 fn a_masked_vector_is_kept_pending(kind: DeviceKind) {
     let mut bare = with_ring(kind, 4);
     let mut vis = bare.connected(Reliability::Delivery, 9, 0);
-    let control = msix_entry(2) + 12;
+    let control = msix_entry(2) + MSIX_CONTROL;
     bare.write(1, control, 1);
     for _ in 0..2 {
         bare.peek_events(1, RECV_EVENTS);
@@ -236,7 +234,7 @@ fn moderation_spaces_interrupts_and_keeps_one(kind: DeviceKind) {
     bare.bench.run(2 * GAP + LATE);
     assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 1, "kept once");
     // A mask holds it longer; the end of moderation ends a rest.
-    let control = msix_entry(2) + 12;
+    let control = msix_entry(2) + MSIX_CONTROL;
     bare.consume(1, RECV_EVENTS, true);
     bare.wait("an interrupt", |bare| bare.host(1).interrupts[VECTOR] == before[VECTOR] + 2);
     bare.consume(1, RECV_EVENTS, true);

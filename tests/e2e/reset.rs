@@ -2,13 +2,15 @@
 
 use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::counter::{COUNTER_SLOTS, Counter};
-use nic_regs::csr::{CONTROL, COUNTER_OFFSET, ERROR_QUEUE, KEEPALIVE, NODE, SAMPLE, STATUS};
+use nic_regs::csr::{
+    CONTROL, COUNTER_OFFSET, ERROR_QUEUE, KEEPALIVE, MSIX_CONTROL, NODE, SAMPLE, STATUS, msix_entry,
+};
 use nic_regs::desc::status::TRANSPORT_ERROR;
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::event::{Kind, PeerDownReason};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::vi::{Reliability, State, StopReason};
-use tests::bare::{Bare, ERROR_EVENTS, Shape, msix_entry};
+use tests::bare::{Bare, ERROR_EVENTS, Shape};
 use tests::vi::{BareVi, DOMAIN, HANDLE, REGION, region_body, vi_body};
 use tests::{DeviceKind, on_every_kind};
 
@@ -58,7 +60,7 @@ fn a_soft_reset_restores_everything(kind: DeviceKind) {
     bare.write(0, SAMPLE::OFFSET, SAMPLE::ARMED.mask() | 9);
     bare.write(0, KEEPALIVE::OFFSET, 77_777);
     for vector in 0..u32::try_from(MSIX_VECTOR_COUNT).unwrap() {
-        bare.write(0, msix_entry(vector) + 12, 0);
+        bare.write(0, msix_entry(vector) + MSIX_CONTROL, 0);
     }
     bare.settle();
     bare.soft_reset(0);

@@ -221,7 +221,7 @@ impl Bare {
             self.write(node, offset, value);
         }
         for vector in 0..4 {
-            let entry = msix_entry(vector);
+            let entry = csr::msix_entry(vector);
             for (dword, value) in [low(MSI_BASE) + 4 * vector, 0, vector, 0].into_iter().enumerate()
             {
                 self.write(node, entry + 4 * u32::try_from(dword).unwrap(), value);
@@ -359,12 +359,6 @@ impl Bare {
 
 /// Bytes of the free memory, one region.
 pub const FREE_BYTES: usize = MEMORY_BYTES - cosim::testbench::FREE_OFFSET;
-
-/// Offset of an MSI-X table entry.
-#[must_use]
-pub const fn msix_entry(vector: u32) -> u32 {
-    csr::MSIX_TABLE_OFFSET + vector * csr::MSIX_ENTRY_BYTES
-}
 
 /// First byte of a domain's doorbell page.
 #[must_use]

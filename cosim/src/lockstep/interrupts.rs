@@ -35,8 +35,8 @@ impl Run<'_> {
     fn mask(&mut self, phase: usize, mask: bool) {
         for (node, masked) in self.plan.phases[phase].masked.iter().enumerate() {
             for (vector, _) in (0..).zip(masked).filter(|&(_, &masked)| masked) {
-                let entry = csr::MSIX_TABLE_OFFSET + csr::MSIX_ENTRY_BYTES * vector;
-                self.bench.write32(node, entry + 12, mask.into());
+                let control = csr::msix_entry(vector) + csr::MSIX_CONTROL;
+                self.bench.write32(node, control, mask.into());
             }
         }
     }

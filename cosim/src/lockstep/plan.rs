@@ -279,6 +279,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// A seed for what is at a place of the program.
+    #[must_use]
+    pub(super) fn seed_of(&self, place: [usize; 3]) -> u64 {
+        place.iter().fold(self.seed, |seed, &n| seed.wrapping_mul(0x100_0000_01b3) ^ n as u64)
+    }
+
     /// Whether a fence or a reset ends traffic in any phase.
     #[must_use]
     pub(super) fn ends_traffic(&self) -> bool {

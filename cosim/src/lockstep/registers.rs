@@ -39,9 +39,8 @@ impl Run<'_> {
             let value = self.bench.read32(node, register.offset)?;
             self.record(&format!("node {node} {} {when}", register.name), &format!("{value:#x}"));
         }
-        let control = csr::MSIX_TABLE_OFFSET + csr::MSIX_ENTRY_BYTES - 4;
         for vector in 0..4 {
-            let value = self.bench.read32(node, control + csr::MSIX_ENTRY_BYTES * vector)?;
+            let value = self.bench.read32(node, csr::msix_entry(vector) + csr::MSIX_CONTROL)?;
             self.record(&format!("node {node} MSI-X {vector} {when}"), &format!("{value:#x}"));
         }
         Ok(())

@@ -138,13 +138,12 @@ impl Engine {
     /// Programs those of the device's interrupts for which its client has eventfds. A client that goes through VFIO
     /// cannot: what it writes to the table stays with its kernel.
     pub(super) fn program_vectors(&mut self, node: usize, vectors: Range<usize>) {
-        let table = u64::from(csr::MSIX_TABLE_OFFSET);
         for vector in vectors {
             if !self.function(node).host.has_vector(vector) {
                 continue;
             }
             let number = u32::try_from(vector).unwrap_or(0);
-            let entry = table + u64::from(csr::MSIX_ENTRY_BYTES) * u64::from(number);
+            let entry = u64::from(csr::msix_entry(number));
             let (low, high) = (MSI_BASE & 0xffff_ffff, MSI_BASE >> 32);
             let words = [low, high, number.into(), 0].map(|word| word.to_le_bytes());
             for (at, word) in (entry..).step_by(4).zip(words) {

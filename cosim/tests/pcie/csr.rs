@@ -299,7 +299,7 @@ fn check_not_ready(bench: &mut Bench) {
     }
     assert_eq!(bench.counter(Counter::DoorbellTokens), 0);
     assert_eq!(bench.read(csr::MSIX_TABLE_OFFSET), 0);
-    assert_eq!(bench.read(csr::MSIX_TABLE_OFFSET + 12), 1);
+    assert_eq!(bench.read(csr::MSIX_TABLE_OFFSET + csr::MSIX_CONTROL), 1);
 }
 
 #[test]

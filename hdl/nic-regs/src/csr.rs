@@ -12,6 +12,15 @@ pub const COUNTER_OFFSET: u32 = 0x400;
 pub const MSIX_TABLE_OFFSET: u32 = 0x1000;
 /// Size of one MSI-X table entry, in bytes.
 pub const MSIX_ENTRY_BYTES: u32 = 16;
+/// Offset of the control word in its entry.
+pub const MSIX_CONTROL: u32 = 12;
+
+/// Offset of a vector's entry.
+#[must_use]
+pub const fn msix_entry(vector: u32) -> u32 {
+    MSIX_TABLE_OFFSET + vector * MSIX_ENTRY_BYTES
+}
+
 /// Number of stamps of the sampled message, see [`Stamp`].
 pub const STAMP_COUNT: usize = 9;
 

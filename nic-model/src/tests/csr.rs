@@ -5,8 +5,8 @@ use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::csr::{
     ACK_DELAY, ADMIN_HEAD, ADMIN_TAIL, CAPS3, CONTROL, COUNTER_OFFSET, CYCLES_HI, CYCLES_LO,
-    ERROR_COUNT, ERROR_HI, ERROR_LO, ERROR_POP, MSIX_TABLE_OFFSET, NODE, REGS, SAMPLE, SAMPLED,
-    STAMP0, STATUS,
+    ERROR_COUNT, ERROR_HI, ERROR_LO, ERROR_POP, MSIX_CONTROL, NODE, REGS, SAMPLE, SAMPLED, STAMP0,
+    STATUS, msix_entry,
 };
 use nic_regs::doorbell::TOKEN_OFFSET;
 use nic_regs::limits::{PEER_COUNT, VI_COUNT};
@@ -134,11 +134,11 @@ fn counters_and_the_msix_table_read_back() {
     w.hosts[A].reg_write(admin, 0);
     assert_eq!(w.reg_read(A, admin), 4);
     assert_eq!(w.reg_read(A, COUNTER_OFFSET + 4 * 63), 0);
-    let last = MSIX_TABLE_OFFSET + 16 * 31;
+    let last = msix_entry(31);
     assert_eq!([0, 4, 8, 12].map(|at| w.reg_read(A, last + at)), [0, 0, 0, 1]);
-    w.hosts[A].reg_write(last + 12, 0);
+    w.hosts[A].reg_write(last + MSIX_CONTROL, 0);
     w.hosts[A].reg_write(last + 8, 0xffff_fffe);
-    assert_eq!(w.reg_read(A, last + 12), 0);
+    assert_eq!(w.reg_read(A, last + MSIX_CONTROL), 0);
     assert_eq!(w.reg_read(A, last + 8), 0xffff_fffe);
     assert_eq!(w.hosts[A].count(Counter::BadRegister), 0);
 }
@@ -165,8 +165,8 @@ fn a_soft_reset_forgets_everything() {
     assert!(snapshot.events.iter().all(Option::is_none));
     assert_eq!(w.reg_read(A, ACK_DELAY::OFFSET), ACK_DELAY::RESET.0);
     assert_eq!(w.reg_read(A, NODE::OFFSET), 0);
-    assert_eq!(w.reg_read(A, MSIX_TABLE_OFFSET), 0);
-    assert_eq!(w.reg_read(A, MSIX_TABLE_OFFSET + 12), 1);
+    assert_eq!(w.reg_read(A, msix_entry(0)), 0);
+    assert_eq!(w.reg_read(A, msix_entry(0) + MSIX_CONTROL), 1);
     // The frame that was cut is no more than a bad frame to the other side.
     w.settle();
     assert_eq!(w.hosts[B].count(Counter::DropCrc), 1);

@@ -2,7 +2,7 @@
 
 use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::counter::Counter;
-use nic_regs::csr::{ERROR_QUEUE, MODERATION, MSIX_TABLE_OFFSET};
+use nic_regs::csr::{ERROR_QUEUE, MODERATION, MSIX_CONTROL, msix_entry};
 use nic_regs::event::{Event, Kind};
 use nic_regs::vi::{Reliability, State};
 
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::counter::Monitor;
 use crate::event::{Delivery, EventQueue, Events};
 
-const MASK: u32 = MSIX_TABLE_OFFSET + 16 + 12;
+const MASK: u32 = msix_entry(1) + MSIX_CONTROL;
 const MESSAGE: (u64, u32) = (MSI_ADDRESS + 16, 0x41);
 
 /// A connection whose completions go to queues of four entries.

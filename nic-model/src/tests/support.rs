@@ -7,7 +7,7 @@ use nic_regs::admin::{AdminStatus, ENTRY_BYTES, Opcode, PeerState};
 use nic_regs::counter::Counter;
 use nic_regs::csr::{
     ADMIN_BASE_HI, ADMIN_BASE_LO, ADMIN_SIZE, ADMIN_TAIL, CONTROL, ERROR_QUEUE, KEEPALIVE,
-    MSIX_ENTRY_BYTES, MSIX_TABLE_OFFSET, NODE, STATUS,
+    MSIX_CONTROL, NODE, STATUS, msix_entry,
 };
 use nic_regs::desc::{ControlSegment, DataSegment, LENGTH_OFFSET, STATUS_OFFSET};
 use nic_regs::doorbell::{EVENT_OFFSET, EventDoorbell, PAGE_BYTES, Queue, TOKEN_OFFSET, Token};
@@ -335,10 +335,10 @@ impl Testbench {
         host.reg_write(KEEPALIVE::OFFSET, 0);
         host.reg_write(ERROR_QUEUE::OFFSET, u32::from(ERRORS) | 1 << 31);
         for vector in 0..4 {
-            let entry = MSIX_TABLE_OFFSET + MSIX_ENTRY_BYTES * vector;
+            let entry = msix_entry(vector);
             host.reg_write(entry, MSI_ADDRESS as u32 + 16 * vector);
             host.reg_write(entry + 8, 0x40 + vector);
-            host.reg_write(entry + 12, 0);
+            host.reg_write(entry + MSIX_CONTROL, 0);
         }
         host.reg_write(CONTROL::OFFSET, 1);
         for q in [ERRORS, COMPLETIONS, MESSAGES] {

@@ -278,9 +278,9 @@ fn a_client_of_another_kind_enumerates_the_device() {
     assert!(rustix::io::read(&event, &mut [0_u8; 8]).is_ok());
     // The table is programmed without the client, once the device is enabled.
     raw.write(region::BAR0, csr::CONTROL::OFFSET.into(), &1_u32.to_le_bytes());
-    let entry = u64::from(csr::MSIX_TABLE_OFFSET + 3 * csr::MSIX_ENTRY_BYTES);
-    assert_eq!(raw.read(region::BAR0, entry + 8, 4), [3, 0, 0, 0]);
-    assert_eq!(raw.read(region::BAR0, entry + 12, 4), [0; 4], "not masked");
+    let entry = |at| u64::from(csr::msix_entry(3) + at);
+    assert_eq!(raw.read(region::BAR0, entry(8), 4), [3, 0, 0, 0]);
+    assert_eq!(raw.read(region::BAR0, entry(csr::MSIX_CONTROL), 4), [0; 4], "not masked");
 
     // The device runs an admin command of memory in both pages: its ring is the first, the queue
     // that it creates the second. The entry is done when its word 3 is.
