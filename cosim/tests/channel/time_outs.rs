@@ -123,6 +123,11 @@ fn the_longest_time_out() {
         single.0.run(LATE);
         assert!(single.kinds().contains(&Type::Data), "{time_out:#x}: late");
         assert_eq!(single.query(1), PeerState::Open);
+        // One that is set meanwhile counts from then on.
+        single.0.nodes[0].model.inputs.retry_timeout = 1;
+        single.jump(1 << 14);
+        single.0.run(LATE);
+        single.expect_down(PeerDownReason::Dead);
     }
 }
 

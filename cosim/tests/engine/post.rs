@@ -392,7 +392,14 @@ impl Queue {
     pub(crate) fn lose(&mut self, host: &mut Host) {
         if host.random.chance(0.5) {
             host.memory.poison.push((self.posted[self.popped].bus, 32));
-        } else if !self.hidden {
+        } else {
+            self.hide(host);
+        }
+    }
+
+    /// No descriptor of this queue can be reached any more.
+    pub(crate) fn hide(&mut self, host: &mut Host) {
+        if !self.hidden {
             self.hidden = true;
             host.region_mut(self.desc_region).tag ^= 1;
         }

@@ -9,6 +9,9 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::VecDeque;
 
+/// Pages whose numbers differ in every bit.
+const PAGES: [u64; 3] = [0, 0b01_0101, 0b10_1010];
+
 /// A token that must be posted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Post {
@@ -115,7 +118,7 @@ impl Script {
 
     fn begin(&mut self, rng: &mut SmallRng) {
         let line = rng.random_range(0..PUSH_LINE_COUNT);
-        self.base = rng.random_range(0..3) * 4096 + PUSH_OFFSET + 64 * line;
+        self.base = PAGES[rng.random_range(0..3)] * 4096 + PUSH_OFFSET + 64 * line;
         self.words = std::array::from_fn(|_| rng.random());
         self.words[0] >>= u32::from(!chance(rng, 5));
         let length = rng.random_range(0..=40);

@@ -1,12 +1,13 @@
 //! What the send engine is put through: random messages, and cases of their own.
 
-use super::Bench;
+use super::{Bench, Event};
 use crate::host::Pace;
 use crate::post::Plan;
 use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::send::Model;
+use nic_regs::desc::status;
 use nic_regs::tpt::Handle;
-use nic_regs::vi::State;
+use nic_regs::vi::{State, StopReason};
 use std::collections::BTreeMap;
 
 /// Random messages for so many cycles.
@@ -302,6 +303,31 @@ fn an_acknowledged_send_ends_in_error() {
     }
     assert_eq!(bench.vis[0].1.ending.len(), 0);
     assert!(bench.marks.status != 0);
+}
+
+/// An acknowledged send whose descriptor cannot be reached any more when the ViAck comes: its VI stops, and
+/// nothing is written.
+#[test]
+fn an_acknowledged_send_whose_descriptor_is_gone() {
+    let mut bench = Bench::alone(50);
+    bench.vis[0].1.level = 4;
+    bench.send(300);
+    while bench.vis[0].1.ack_in.is_none() {
+        bench.cycle();
+    }
+    let vi = &mut bench.vis[0].1;
+    vi.queue.hide(&mut bench.host);
+    let stop = (StopReason::Descriptor as u8, status::PROTECTION_ERROR);
+    vi.waiting = [Event::Stop { reason: stop.0, status: stop.1 }].into();
+    while !bench.vis[0].1.stopped {
+        bench.cycle();
+        assert!(bench.now < 3_000, "{:?}", bench.vis[0].1.ending);
+    }
+    for _ in 0..100 {
+        bench.cycle();
+    }
+    assert_eq!(bench.marks.status, 0);
+    assert!(!bench.seen.contains_key("Complete"));
 }
 
 /// A descriptor that is bad, read while the payload of the one before comes, which cannot be read: that stops
