@@ -308,7 +308,7 @@ fn an_acknowledged_send_ends_in_error() {
 /// An acknowledged send whose descriptor cannot be reached any more when the ViAck comes: its VI stops, and
 /// nothing is written.
 #[test]
-fn an_acknowledged_send_whose_descriptor_is_gone() {
+fn an_acknowledged_send_out_of_reach() {
     let mut bench = Bench::alone(50);
     bench.vis[0].1.level = 4;
     bench.send(300);
