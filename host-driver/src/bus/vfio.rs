@@ -159,8 +159,18 @@ impl VfioBus {
 
     fn look_for_request(&self) {
         if vectors::take(&self.request) {
+            self.stop();
             self.lost.store(true, Ordering::Release);
         }
+    }
+
+    /// Resets a card that will be lost: from then on the program frees memory without asking it. The kernel
+    /// does not reset what it removes, and to other nodes it would be there.
+    fn stop(&self) {
+        let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
+        self.kernel.write(REGISTER_BAR, csr::CONTROL::OFFSET.into(), &reset.0.to_le_bytes());
+        // A read behind the write.
+        self.kernel.read(REGISTER_BAR, csr::STATUS::OFFSET.into());
     }
 }
 
@@ -293,11 +303,6 @@ impl Drop for VfioBus {
     fn drop(&mut self) {
         if self.is_inherited() {
             return;
-        }
-        if self.lost.load(Ordering::Acquire) {
-            // The kernel does not reset what it removes: to other nodes it would be there.
-            let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
-            self.kernel.write(REGISTER_BAR, csr::CONTROL::OFFSET.into(), &reset.0.to_le_bytes());
         }
         // Nothing of it reaches memory any more, whatever is still mapped.
         let command = self.kernel.read_config(COMMAND);
