@@ -122,7 +122,7 @@ fn in_traffic(event: impl FnOnce(), why: &str) {
         let memory = DmaMemory::new(64).unwrap();
         let refused = b.nic.register_mem(&memory, MemAttributes::new(b.tag)).unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");
-        // One that no longer answers, but is still there, goes on until then.
+        // Traffic may go on until then.
         drop((to, never, target, b));
         assert_eq!(writer.join().unwrap(), VipReturn::DescriptorError);
     });

@@ -283,15 +283,21 @@ fn a_vi_is_stopped_in_flight() {
     }
 }
 
-/// An acknowledged send ends though its VI has stopped, and a fence waits for that.
-#[test]
-fn an_acknowledged_send_ends_in_error() {
+/// A send on Reception that waits for its ViAck.
+fn waiting_for_its_ack() -> Bench {
     let mut bench = Bench::alone(50);
     bench.vis[0].1.level = 4;
     bench.send(300);
     while bench.vis[0].1.ack_in.is_none() {
         bench.cycle();
     }
+    bench
+}
+
+/// An acknowledged send ends though its VI has stopped, and a fence waits for that.
+#[test]
+fn an_acknowledged_send_ends_in_error() {
+    let mut bench = waiting_for_its_ack();
     bench.vis[0].1.state = State::Error;
     bench.pause = true;
     while !bench.vis[0].1.acked {
@@ -309,12 +315,7 @@ fn an_acknowledged_send_ends_in_error() {
 /// nothing is written.
 #[test]
 fn an_acknowledged_send_out_of_reach() {
-    let mut bench = Bench::alone(50);
-    bench.vis[0].1.level = 4;
-    bench.send(300);
-    while bench.vis[0].1.ack_in.is_none() {
-        bench.cycle();
-    }
+    let mut bench = waiting_for_its_ack();
     let vi = &mut bench.vis[0].1;
     vi.queue.hide(&mut bench.host);
     let stop = (StopReason::Descriptor as u8, status::PROTECTION_ERROR);
