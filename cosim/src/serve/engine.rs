@@ -19,6 +19,9 @@ use crate::simulation::NodeHost;
 use crate::simulation::network::capture::Capture;
 use crate::simulation::on_demand::{ANSWER_CYCLES, OnDemand, pieces};
 
+/// Why an access fails.
+const NOT_MASTER: &str = "bus mastering is off in its command register";
+
 /// What a NIC has around it: its client's memory and interrupts, and its configuration space.
 pub(super) struct Function {
     pub(super) host: Host,
@@ -29,11 +32,19 @@ pub(super) struct Function {
 
 impl HostBus for Function {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
-        self.host.read(address, data)
+        if self.config.is_master() {
+            return self.host.read(address, data);
+        }
+        self.host.fault(address, data.len(), false, NOT_MASTER.into());
+        Err(HostReadError { address })
     }
 
     fn write(&mut self, address: u64, data: &[u8]) {
-        self.host.write(address, data);
+        if self.config.is_master() {
+            self.host.write(address, data);
+        } else {
+            self.host.fault(address, data.len(), true, NOT_MASTER.into());
+        }
     }
 }
 

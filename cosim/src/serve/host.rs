@@ -69,7 +69,14 @@ impl Host {
         core::mem::take(&mut self.faults)
     }
 
-    fn fault(&mut self, address: u64, length: usize, write: bool, why: Cow<'static, str>) {
+    /// Notes an access of the device that failed, to be reported.
+    pub(super) fn fault(
+        &mut self,
+        address: u64,
+        length: usize,
+        write: bool,
+        why: Cow<'static, str>,
+    ) {
         self.fault_count = self.fault_count.saturating_add(1);
         if self.fault_count <= FAULTS_MAX {
             self.faults.push((IommuFault { address, length, write }, why));

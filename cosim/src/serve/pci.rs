@@ -2,7 +2,10 @@
 
 use nic_regs::csr::{BAR_SIZE, MSIX_TABLE_OFFSET};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
-use nic_regs::pci::{CLASS, DEVICE_ID, MSIX_PENDING_OFFSET, SUBSYSTEM_ID_OFFSET, VENDOR_ID};
+use nic_regs::pci::{
+    CLASS, COMMAND_MASTER, COMMAND_MEMORY, COMMAND_OFFSET, DEVICE_ID, MSIX_PENDING_OFFSET,
+    SUBSYSTEM_ID_OFFSET, VENDOR_ID,
+};
 
 /// Size of the space, in bytes.
 pub(super) const CONFIG_BYTES: usize = 4096;
@@ -13,6 +16,8 @@ const MSIX: usize = 0x80;
 const DEVICE_CONTROL: usize = EXPRESS + 8;
 /// Writing this bit of it resets the function.
 const FUNCTION_RESET: u8 = 0x80;
+/// Bit of the command register: no interrupts by its pin, of which there is none.
+const COMMAND_NO_INTX: u16 = 1 << 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -44,8 +49,9 @@ impl ConfigSpace {
         let mut writable = Box::new([0; CONFIG_BYTES]);
         put(&mut bytes, 0x00, &VENDOR_ID.to_le_bytes());
         put(&mut bytes, 0x02, &DEVICE_ID.to_le_bytes());
-        // Command: memory space, bus master, interrupts off. Status: there are capabilities.
-        put(&mut writable, 0x04, &0x0406_u16.to_le_bytes());
+        let command = COMMAND_MEMORY | COMMAND_MASTER | COMMAND_NO_INTX;
+        put(&mut writable, COMMAND_OFFSET.into(), &command.to_le_bytes());
+        // Status: there are capabilities.
         put(&mut bytes, 0x06, &0x0010_u16.to_le_bytes());
         put(&mut bytes, 0x08, &(CLASS << 8).to_le_bytes());
         put(&mut writable, 0x0c, &[0xff]);
@@ -76,6 +82,13 @@ impl ConfigSpace {
     pub(super) fn reset(&mut self) {
         let id = usize::from(SUBSYSTEM_ID_OFFSET);
         *self = Self::new(self.bytes[id], self.bytes[id + 1]);
+    }
+
+    /// Whether the function may send requests.
+    pub(super) fn is_master(&self) -> bool {
+        let command: [u8; 2] =
+            core::array::from_fn(|at| self.bytes[usize::from(COMMAND_OFFSET) + at]);
+        u16::from_le_bytes(command) & COMMAND_MASTER != 0
     }
 
     /// Bytes of the space; the range is inside.
@@ -117,7 +130,9 @@ mod tests {
             assert_eq!(mask & 0xf, 4, "64 bits, not prefetchable");
         }
         assert!(!space.write(0x0, &[9; 4]) && space.read(0, 1) == [0xa7], "read-only");
+        assert!(!space.is_master());
         space.write(4, &[6, 0]);
+        assert!(space.is_master());
         space.reset();
         assert_eq!(space.bytes, ConfigSpace::new(2, 3).bytes, "what software wrote is cleared");
     }

@@ -6,6 +6,12 @@ pub const VENDOR_ID: u16 = crate::limits::MAGIC;
 pub const DEVICE_ID: u16 = 0x0001;
 /// Class code: network controller, other.
 pub const CLASS: u32 = 0x02_80_00;
+/// Offset of the command register (PCI 3.0, 6.2.2).
+pub const COMMAND_OFFSET: u16 = 0x04;
+/// Bit of the command register: the device answers at its BARs.
+pub const COMMAND_MEMORY: u16 = 1 << 1;
+/// Bit of the command register: the device may send requests.
+pub const COMMAND_MASTER: u16 = 1 << 2;
 /// Offset of the subsystem id. A simulator puts the node's number there (7:0), and the number of its
 /// nodes (15:8). A board has 0.
 pub const SUBSYSTEM_ID_OFFSET: u16 = 0x2e;

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nic_regs::csr;
-use nic_regs::pci::SUBSYSTEM_ID_OFFSET;
+use nic_regs::pci::{COMMAND_MASTER, COMMAND_MEMORY, COMMAND_OFFSET, SUBSYSTEM_ID_OFFSET};
 use port::fork;
 use port::own::OwnFd;
 use rustix::event::PollFlags;
@@ -39,12 +39,6 @@ use crate::sync::lock;
 pub use card::{Card, DRIVER, Sysfs};
 use kernel::Kernel;
 use space::Space;
-
-/// Offset of the command register in configuration space, and its bits: the device answers at its
-/// BARs, and it may send requests (PCI 3.0, 6.2.2).
-const COMMAND: u16 = 0x04;
-const MEMORY: u16 = 1 << 1;
-const MASTER: u16 = 1 << 2;
 
 /// What is wrong with the sizes of a card's BARs.
 fn wrong_bar(size_of: impl Fn(u8) -> u64) -> Option<String> {
@@ -107,8 +101,8 @@ impl VfioBus {
         if let Some(why) = wrong_bar(|bar| kernel.region_size(bar)) {
             return Err(failed(why, "the card needs the bitstream of this release"));
         }
-        let command = kernel.read_config(COMMAND);
-        kernel.write_config(COMMAND, command | MEMORY | MASTER);
+        let command = kernel.read_config(COMMAND_OFFSET);
+        kernel.write_config(COMMAND_OFFSET, command | COMMAND_MEMORY | COMMAND_MASTER);
         let doorbells = kernel
             .map_registers(DOORBELL_BAR)
             .map_err(|why| system("its doorbells cannot be mapped", &why))?;
@@ -158,7 +152,8 @@ impl VfioBus {
     }
 
     fn look_for_request(&self) {
-        if vectors::take(&self.request) {
+        // A child would take it from its parent.
+        if !self.is_inherited() && vectors::take(&self.request) {
             self.stop();
             self.lost.store(true, Ordering::Release);
         }
@@ -305,8 +300,8 @@ impl Drop for VfioBus {
             return;
         }
         // Nothing of it reaches memory any more, whatever is still mapped.
-        let command = self.kernel.read_config(COMMAND);
-        self.kernel.write_config(COMMAND, command & !MASTER);
+        let command = self.kernel.read_config(COMMAND_OFFSET);
+        self.kernel.write_config(COMMAND_OFFSET, command & !COMMAND_MASTER);
         fork::remove_registers(&self.doorbells);
         self.kernel.borrowed().for_each(fork::remove);
     }

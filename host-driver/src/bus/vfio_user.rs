@@ -28,7 +28,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use nic_regs::csr;
-use nic_regs::pci::{MSI_BASE, SUBSYSTEM_ID_OFFSET};
+use nic_regs::pci::{
+    COMMAND_MASTER, COMMAND_MEMORY, COMMAND_OFFSET, MSI_BASE, SUBSYSTEM_ID_OFFSET,
+};
 use rustix::event::PollFlags;
 
 use super::vectors::{Vectors, Waited};
@@ -158,6 +160,8 @@ impl VfioUserBus {
         if !observer {
             bus.check_regions()?;
             bus.connect_vectors()?;
+            let command = (COMMAND_MEMORY | COMMAND_MASTER).to_le_bytes();
+            bus.write(region::CONFIG, COMMAND_OFFSET.into(), &command);
         }
         let ids = bus.read(region::CONFIG, SUBSYSTEM_ID_OFFSET.into(), 2)?.to_le_bytes();
         (bus.node, bus.nodes) = (ids[0], ids[1].max(1));
@@ -310,12 +314,13 @@ impl VfioUserBus {
         }
     }
 
-    fn write(&self, bar: u8, offset: u64, data: &[u8]) {
+    /// Writes bytes of a region. Nobody answers.
+    fn write(&self, region: u32, offset: u64, data: &[u8]) {
         if self.is_dead() {
             return;
         }
         let count = u32::try_from(data.len()).unwrap_or(0);
-        let access = RegionAccess { offset, region: bar.into(), count, data }.head();
+        let access = RegionAccess { offset, region, count, data }.head();
         let sent = lock(&self.stream).post(Command::RegionWrite, &[&access, data]);
         match sent.map_err(|error| error.kind()) {
             Ok(()) => {}
@@ -337,11 +342,11 @@ impl Bar for VfioUserBus {
     }
 
     fn write32(&self, bar: u8, offset: u64, value: u32) {
-        self.write(bar, offset, &value.to_le_bytes());
+        self.write(bar.into(), offset, &value.to_le_bytes());
     }
 
     fn write64(&self, bar: u8, offset: u64, value: u64) {
-        self.write(bar, offset, &value.to_le_bytes());
+        self.write(bar.into(), offset, &value.to_le_bytes());
     }
 
     fn write_line(&self, bar: u8, offset: u64, words: &[u64]) {
@@ -350,7 +355,7 @@ impl Bar for VfioUserBus {
         for (slot, word) in line.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *slot = word.to_le_bytes();
         }
-        self.write(bar, offset, &line[..8 * words.len()]);
+        self.write(bar.into(), offset, &line[..8 * words.len()]);
     }
 }
 

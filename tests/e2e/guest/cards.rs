@@ -119,10 +119,17 @@ fn in_traffic(event: impl FnOnce(), why: &str) {
         event();
         assert_eq!(error_bits(&to.recv_wait(SOON)), status::DESC_FLUSHED_ERROR);
         assert_eq!(b.errors(), [(u16::MAX, ErrorCode::Catastrophic)]);
+        // The writer may go on, but nothing of it arrives at memory that this program may now free.
+        let mine = pattern(3000, 7);
+        target.memory().copy_from(0, &mine);
+        let end = written.load(Ordering::Relaxed) + 20;
+        while !writer.is_finished() && written.load(Ordering::Relaxed) < end {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(target.memory().to_vec(0, 3000) == mine, "written by a card that is lost");
         let memory = DmaMemory::new(64).unwrap();
         let refused = b.nic.register_mem(&memory, MemAttributes::new(b.tag)).unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");
-        // Traffic may go on until then.
         drop((to, never, target, b));
         assert_eq!(writer.join().unwrap(), VipReturn::DescriptorError);
     });

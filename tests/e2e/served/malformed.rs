@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
+use nic_regs::pci::{COMMAND_MASTER, COMMAND_OFFSET};
 use tests::pattern;
 use tests::served::{Process, SOON, Simulator, when_free};
 use vfio_user::protocol::{
@@ -43,9 +44,6 @@ fn malformed_requests_disturb_nobody() {
     echo.stop();
     simulator.stop();
 }
-
-/// Offset of the command register in configuration space.
-const COMMAND: u64 = 4;
 
 /// A client of the protocol that is no driver.
 pub(super) struct Raw {
@@ -122,6 +120,11 @@ impl Raw {
         let count = data.len().try_into().unwrap();
         let access = RegionAccess { offset, region, count, data: &[] }.head();
         self.reply(Command::RegionWrite, &[&access, data].concat(), &[]);
+    }
+
+    /// Writes the command register.
+    pub(super) fn set_command(&mut self, bits: u16) {
+        self.write(region::CONFIG, COMMAND_OFFSET.into(), &bits.to_le_bytes());
     }
 
     /// Why the simulator hung up.
@@ -213,8 +216,8 @@ fn resets(raw: &mut Raw) {
     for by_message in [false, true] {
         raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [77, 0, 0, 0]);
-        raw.write(region::CONFIG, COMMAND, &[6, 0]);
-        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [6, 0]);
+        raw.write(region::CONFIG, COMMAND_OFFSET.into(), &[6, 0]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND_OFFSET.into(), 2), [6, 0]);
         if by_message {
             raw.reply(Command::Reset, &[], &[]);
         } else {
@@ -222,7 +225,7 @@ fn resets(raw: &mut Raw) {
         }
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
         assert_eq!(raw.read(region::BAR0, csr::STATUS::OFFSET.into(), 4), [1, 0, 0, 0]);
-        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND_OFFSET.into(), 2), [0, 0]);
     }
 }
 
@@ -282,6 +285,7 @@ fn a_client_of_another_kind_enumerates_the_device() {
     assert_eq!(raw.read(region::BAR0, entry(8), 4), [3, 0, 0, 0]);
     assert_eq!(raw.read(region::BAR0, entry(csr::MSIX_CONTROL), 4), [0; 4], "not masked");
 
+    raw.set_command(COMMAND_MASTER);
     // The device runs an admin command of memory in both pages: its ring is the first, the queue
     // that it creates the second. The entry is done when its word 3 is.
     let words = [Opcode::EventCreate as u32, 7, 1, 0, 0x10_1000, 0, 2, 0];
@@ -343,9 +347,9 @@ fn a_client_of_another_kind_finds_nothing_of_the_last_one() {
     let simulator = Simulator::start("after", 1, 0.0);
     for _ in 0..3 {
         let mut raw = Raw::owner(&simulator.socket(0));
-        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND_OFFSET.into(), 2), [0, 0]);
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
-        raw.write(region::CONFIG, COMMAND, &[6, 0]);
+        raw.write(region::CONFIG, COMMAND_OFFSET.into(), &[6, 0]);
         raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
     }
     simulator.stop();

@@ -8,6 +8,7 @@ use nic_regs::admin::{self, AdminStatus, Opcode};
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::event::{Event, Kind};
+use nic_regs::pci::COMMAND_MASTER;
 use nic_regs::vi::{Reliability, StopReason};
 use nic_regs::{csr, desc, tpt};
 use tests::served::{SOON, Simulator};
@@ -64,6 +65,7 @@ impl Client {
 
     /// Begins with an admin ring.
     fn enable(&mut self, ring: u32) {
+        self.raw.set_command(COMMAND_MASTER);
         self.set(csr::CONTROL::OFFSET, 1);
         self.set(csr::ADMIN_BASE_LO::OFFSET, ring);
         self.set(csr::ADMIN_SIZE::OFFSET, 4);
@@ -174,6 +176,17 @@ fn a_ring_that_is_nowhere_stops() {
     });
     let text = reported(&mut simulator);
     assert!(text.contains("0x40000000") && text.contains("nothing there"), "{text}");
+
+    // A device that may not send requests.
+    client.raw.reply(Command::Reset, &[], &[]);
+    client.enable(RING);
+    client.raw.set_command(0);
+    client.set(csr::ADMIN_TAIL::OFFSET, 1);
+    client.wait(csr::STATUS::OFFSET, |status| {
+        csr::STATUS(status).get(csr::STATUS::ADMIN_FAILED) != 0
+    });
+    let text = reported(&mut simulator);
+    assert!(text.contains("0x100000") && text.contains("bus mastering is off"), "{text}");
 
     // The entry is read, the completion cannot be written.
     client.raw.reply(Command::Reset, &[], &[]);

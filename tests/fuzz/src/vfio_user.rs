@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use cosim::serve::Session;
 use nic_model::Model;
 use nic_regs::csr;
+use nic_regs::pci::{COMMAND_MASTER, COMMAND_OFFSET};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use vfio_user::protocol::{
@@ -81,10 +82,19 @@ fn introduce(session: &mut Session) {
         let answer = session.answers();
         if let Some(header) = answer.first_chunk().map(Header::from_bytes) {
             assert_eq!((header.flags, header.error), (flag::REPLY, 0), "the NIC is not free");
-            return;
+            return be_master(session);
         }
     }
     panic!("no answer in {TURNS} turns");
+}
+
+/// Lets the device send requests.
+fn be_master(session: &Session) {
+    let data = &COMMAND_MASTER.to_le_bytes();
+    let (offset, region) = (COMMAND_OFFSET.into(), region::CONFIG);
+    let head = RegionAccess { offset, region, count: 2, data }.head();
+    let write = message(0, Command::RegionWrite as u16, flag::NO_REPLY, &[&head, data]);
+    session.send(&write, &[]).expect("an empty socket");
 }
 
 /// All that came are whole replies.

@@ -105,7 +105,8 @@ fn serve_with(
     while let Received::Message(message) = inbox.receive_by(stream.as_fd(), far()).unwrap() {
         let command = Command::from_bits(message.header.command).unwrap();
         seen.push(command);
-        if let Some(answer) = answer(command, &message) {
+        let answer = answer(command, &message).filter(|_| message.header.wants_reply());
+        if let Some(answer) = answer {
             socket::send(stream.as_fd(), &answer, &[], true).unwrap();
         }
     }
