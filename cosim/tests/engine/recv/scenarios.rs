@@ -176,7 +176,7 @@ fn offer(bench: &mut Bench, number: u16) {
     bench.frames.extend(left);
 }
 
-/// A message of so many bytes on a Delivery VI, as its frames.
+/// A message of so many bytes, as its frames.
 fn whole_message(bench: &mut Bench, number: u16, length: u32) {
     bench.send(number, length.into(), None, false, 0.0);
     offer(bench, number);
@@ -469,6 +469,26 @@ fn region_is_revoked_after_the_fetch() {
     let stop = format!("stop {} 20 false", StopReason::Protection as u8);
     let kinds: Vec<&str> = bench.seen.keys().map(String::as_str).collect();
     assert_eq!(kinds, ["Pop", "complete false", "status 10005 false", stop.as_str()]);
+}
+
+/// A frame whose message number differs in one bit is none of the message that has begun; its descriptor is the
+/// next one's.
+#[test]
+fn each_bit_of_a_message_number_is_compared() {
+    for bit in 8..16 {
+        let mut bench = posted(1, 1, 8192);
+        let number = *bench.vis.keys().next().unwrap();
+        bench.vis.get_mut(&number).unwrap().level = 1;
+        bench.send(number, 8192, None, false, 0.0);
+        let (header, _) = &mut bench.vis.get_mut(&number).unwrap().left[1];
+        header.sequence ^= 1 << bit;
+        offer(&mut bench, number);
+        settle(&mut bench);
+        assert_eq!(bench.seen.get("Pop"), None, "bit {bit}");
+        whole_message(&mut bench, number, 64);
+        settle(&mut bench);
+        assert_eq!(bench.seen["Pop"], 1);
+    }
 }
 
 /// A VI is disconnected and connected again; the same places hold other descriptors.
