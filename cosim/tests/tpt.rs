@@ -45,9 +45,9 @@ fn random_region(random: &mut Random) -> Region {
         va_base,
         bus_base,
         length,
-        tag: random.below(2) as u16,
-        generation: random.below(2) as u16 + 1,
-        domain: random.below(2) as u8,
+        tag: random.bits() as u16,
+        generation: random.bits() as u16,
+        domain: random.below(64) as u8,
         rights: RIGHT_VALID | (random.below(4) as u8) << 1,
     }
 }
@@ -75,14 +75,14 @@ fn random_lookup(random: &mut Random, entries: &[Option<Region>]) -> Lookup {
         _ => start.wrapping_add(random.below(u64::from(region.length) + 1)),
     };
     let index = if random.chance(0.02) { index + 1024 } else { index };
-    let generation = if random.chance(0.9) { region.generation } else { 7 };
+    let generation = if random.chance(0.9) { 0 } else { 1 << random.below(16) } ^ region.generation;
     let access = Access {
         generation: random.chance(0.7).then_some(generation),
         place: if va_mode { Place::Address(address) } else { Place::Offset(address) },
         length,
         owner: Owner {
-            tag: if random.chance(0.95) { region.tag } else { 9 },
-            domain: if random.chance(0.95) { region.domain } else { 63 },
+            tag: if random.chance(0.95) { 0 } else { 1 << random.below(16) } ^ region.tag,
+            domain: if random.chance(0.95) { 0 } else { 1 << random.below(6) } ^ region.domain,
         },
         rights: if random.chance(0.7) { 0 } else { random.below(8) as u8 },
     };

@@ -188,7 +188,8 @@ impl Bench {
         if state.queues[queue].posted.len() + self.posting.len() >= POSTED {
             return None;
         }
-        let domain = if self.random.chance(0.97) { state.domain } else { 60 };
+        let wrong = if self.random.chance(0.97) { 0 } else { 1 << self.random.below(6) };
+        let domain = state.domain ^ wrong;
         let far = self.random.chance(0.02);
         let token = self.token(if far { vi | 0x8000 } else { vi }, queue == 1);
         // `cq` puts no data into a slot for the receive queue.
@@ -236,7 +237,7 @@ impl Bench {
         let mut queue = || [0, 1, 2, ERROR_QUEUE, ABSENT_QUEUE, NO_QUEUE][random.below(6) as usize];
         let queues = [queue(), queue()];
         let mut vi = Vi {
-            domain: random.below(3) as u8,
+            domain: random.below(64) as u8,
             reliability: 1 << random.below(3),
             tag: random.bits() as u16,
             max_transfer: random.below(1 << 18) as u32 + 1,
