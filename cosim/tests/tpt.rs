@@ -75,15 +75,21 @@ fn random_lookup(random: &mut Random, entries: &[Option<Region>]) -> Lookup {
         _ => start.wrapping_add(random.below(u64::from(region.length) + 1)),
     };
     let index = if random.chance(0.02) { index + 1024 } else { index };
-    let generation = if random.chance(0.9) { 0 } else { 1 << random.below(16) } ^ region.generation;
+    let Region { mut generation, mut tag, mut domain, .. } = region;
+    if random.chance(0.1) {
+        generation ^= 1 << random.below(16);
+    }
+    if random.chance(0.05) {
+        tag ^= 1 << random.below(16);
+    }
+    if random.chance(0.05) {
+        domain ^= 1 << random.below(6);
+    }
     let access = Access {
         generation: random.chance(0.7).then_some(generation),
         place: if va_mode { Place::Address(address) } else { Place::Offset(address) },
         length,
-        owner: Owner {
-            tag: if random.chance(0.95) { 0 } else { 1 << random.below(16) } ^ region.tag,
-            domain: if random.chance(0.95) { 0 } else { 1 << random.below(6) } ^ region.domain,
-        },
+        owner: Owner { tag, domain },
         rights: if random.chance(0.7) { 0 } else { random.below(8) as u8 },
     };
     Lookup { index, access }

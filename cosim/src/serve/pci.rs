@@ -86,9 +86,7 @@ impl ConfigSpace {
 
     /// Whether the function may send requests.
     pub(super) fn is_master(&self) -> bool {
-        let command: [u8; 2] =
-            core::array::from_fn(|at| self.bytes[usize::from(COMMAND_OFFSET) + at]);
-        u16::from_le_bytes(command) & COMMAND_MASTER != 0
+        u16::from(self.bytes[usize::from(COMMAND_OFFSET)]) & COMMAND_MASTER != 0
     }
 
     /// Bytes of the space; the range is inside.

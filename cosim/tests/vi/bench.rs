@@ -188,8 +188,10 @@ impl Bench {
         if state.queues[queue].posted.len() + self.posting.len() >= POSTED {
             return None;
         }
-        let wrong = if self.random.chance(0.97) { 0 } else { 1 << self.random.below(6) };
-        let domain = state.domain ^ wrong;
+        let mut domain = state.domain;
+        if self.random.chance(0.03) {
+            domain ^= 1 << self.random.below(6);
+        }
         let far = self.random.chance(0.02);
         let token = self.token(if far { vi | 0x8000 } else { vi }, queue == 1);
         // `cq` puts no data into a slot for the receive queue.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
-use nic_regs::pci::{COMMAND_MASTER, COMMAND_OFFSET};
+use nic_regs::pci::{COMMAND_MASTER, COMMAND_MEMORY, COMMAND_OFFSET};
 use tests::pattern;
 use tests::served::{Process, SOON, Simulator, when_free};
 use vfio_user::protocol::{
@@ -216,7 +216,7 @@ fn resets(raw: &mut Raw) {
     for by_message in [false, true] {
         raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [77, 0, 0, 0]);
-        raw.write(region::CONFIG, COMMAND_OFFSET.into(), &[6, 0]);
+        raw.set_command(COMMAND_MEMORY | COMMAND_MASTER);
         assert_eq!(raw.read(region::CONFIG, COMMAND_OFFSET.into(), 2), [6, 0]);
         if by_message {
             raw.reply(Command::Reset, &[], &[]);
@@ -349,7 +349,7 @@ fn a_client_of_another_kind_finds_nothing_of_the_last_one() {
         let mut raw = Raw::owner(&simulator.socket(0));
         assert_eq!(raw.read(region::CONFIG, COMMAND_OFFSET.into(), 2), [0, 0]);
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
-        raw.write(region::CONFIG, COMMAND_OFFSET.into(), &[6, 0]);
+        raw.set_command(COMMAND_MEMORY | COMMAND_MASTER);
         raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
     }
     simulator.stop();

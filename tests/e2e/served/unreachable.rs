@@ -80,6 +80,14 @@ impl Client {
         }
     }
 
+    /// Runs the first admin command, whose entry cannot be read.
+    fn fail_command(&mut self) {
+        self.set(csr::ADMIN_TAIL::OFFSET, 1);
+        self.wait(csr::STATUS::OFFSET, |status| {
+            csr::STATUS(status).get(csr::STATUS::ADMIN_FAILED) != 0
+        });
+    }
+
     /// The words of a record in the file.
     fn words(&self, at: u64) -> [u32; 4] {
         let mut bytes = [0; 16];
@@ -153,10 +161,7 @@ fn a_ring_that_is_nowhere_stops() {
     let mut simulator = Simulator::start("ring", 2, 0.0);
     let mut client = Client::new(&simulator, 1);
     client.enable(NOWHERE);
-    client.set(csr::ADMIN_TAIL::OFFSET, 1);
-    client.wait(csr::STATUS::OFFSET, |status| {
-        csr::STATUS(status).get(csr::STATUS::ADMIN_FAILED) != 0
-    });
+    client.fail_command();
     let mut log = Vec::new();
     while client.get(csr::ERROR_COUNT::OFFSET) != 0 {
         let (low, high) = (client.get(csr::ERROR_LO::OFFSET), client.get(csr::ERROR_HI::OFFSET));
@@ -170,10 +175,7 @@ fn a_ring_that_is_nowhere_stops() {
     // Where nothing is mapped at all.
     client.raw.reply(Command::Reset, &[], &[]);
     client.enable(0x4000_0000);
-    client.set(csr::ADMIN_TAIL::OFFSET, 1);
-    client.wait(csr::STATUS::OFFSET, |status| {
-        csr::STATUS(status).get(csr::STATUS::ADMIN_FAILED) != 0
-    });
+    client.fail_command();
     let text = reported(&mut simulator);
     assert!(text.contains("0x40000000") && text.contains("nothing there"), "{text}");
 
@@ -181,10 +183,7 @@ fn a_ring_that_is_nowhere_stops() {
     client.raw.reply(Command::Reset, &[], &[]);
     client.enable(RING);
     client.raw.set_command(0);
-    client.set(csr::ADMIN_TAIL::OFFSET, 1);
-    client.wait(csr::STATUS::OFFSET, |status| {
-        csr::STATUS(status).get(csr::STATUS::ADMIN_FAILED) != 0
-    });
+    client.fail_command();
     let text = reported(&mut simulator);
     assert!(text.contains("0x100000") && text.contains("bus mastering is off"), "{text}");
 
