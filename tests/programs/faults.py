@@ -23,6 +23,22 @@ STOPPED = 3
 BIG = 5 << 20
 
 
+# A process that ends and leaves its connection open: the other end learns of it, and does not end before.
+
+
+def leaves_open_server(sock):
+    warm(sock, True)
+    got = take(sock, BIG)
+    began = time.monotonic()
+    return digest(got), rest(sock), time.monotonic() - began < 1
+
+
+def leaves_open_client(sock):
+    warm(sock, False)
+    sock.sendall(data("behind it", BIG))
+    sock.detach()
+
+
 # A process that is stopped: the other end waits, and nothing is lost.
 
 

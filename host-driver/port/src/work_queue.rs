@@ -453,18 +453,23 @@ impl WorkQueue {
         self.take_address()
     }
 
-    /// The same; returns the descriptor and its status.
-    pub fn take(&mut self) -> Head<(Slot, u32)> {
+    /// Whether the oldest descriptor is done, which [`WorkQueue::take`] takes.
+    pub fn is_done(&self) -> bool {
         if let Doorbell::Call(call) = &self.doorbell
             && !self.is_empty()
             && !self.ring.oldest().0.is_done()
         {
             call.poll();
         }
-        let (front, _) = self.ring.oldest();
-        if !front.is_done() {
+        self.ring.oldest().0.is_done()
+    }
+
+    /// As [`WorkQueue::poll_address`]; returns the descriptor and its status.
+    pub fn take(&mut self) -> Head<(Slot, u32)> {
+        if !self.is_done() {
             return if self.is_empty() { Head::Empty } else { Head::NotDone };
         }
+        let (front, _) = self.ring.oldest();
         let (status, slot) = (front.status(), slot_of(&self.ring.at(self.ring.taken)));
         self.ring.leave();
         // It was inside when it was posted.

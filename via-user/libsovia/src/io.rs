@@ -147,7 +147,7 @@ impl Receive<'_> {
                 }
                 let [limit, _] = self.socket.limits();
                 let end = *self.end.get_or_insert_with(|| end_of(limit));
-                wait::for_step(link.nic(), self.fd, step, end, || link.stream().ready().reads)?;
+                wait::for_step(link.nic(), self.fd, step, end, || link.reads())?;
                 Ok(None)
             }
         }

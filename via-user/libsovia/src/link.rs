@@ -16,7 +16,7 @@ mod receiving;
 mod sending;
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicU8};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -55,6 +55,8 @@ pub(crate) struct Link {
     other: AtomicU8,
     /// What is sent goes by VIA, or is about to: nobody sends by TCP any more.
     sends_by_via: AtomicBool,
+    /// What comes goes by VIA.
+    receives_by_via: AtomicBool,
     /// The other side has left the stream.
     is_left: AtomicBool,
     /// Where it is shown; each direction under its lock.
@@ -95,6 +97,7 @@ impl Link {
             }),
             other: AtomicU8::new(other),
             sends_by_via: AtomicBool::new(false),
+            receives_by_via: AtomicBool::new(false),
             is_left: AtomicBool::new(false),
             record,
         }
@@ -135,6 +138,16 @@ impl Link {
     /// The NIC that it is on.
     pub(crate) fn nic(&self) -> &Nic {
         self.stream.device().nic()
+    }
+
+    /// Whether a short look shows that nothing has come by VIA, whence it comes.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.receives_by_via.load(Ordering::Acquire) && self.stream.is_quiet()
+    }
+
+    /// Whether a read by VIA would not wait.
+    pub(crate) fn reads(&self) -> bool {
+        !self.stream.is_quiet() && self.stream.ready().reads
     }
 
     /// See [`View`].

@@ -6,6 +6,7 @@
 
 mod calls;
 mod patience;
+mod quiet;
 mod ready;
 #[cfg(feature = "tokio")]
 mod tasks;
@@ -15,7 +16,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use port::sync::lock;
 use vipl::{Completion, ConnectionRequest, Queue, Vi, VipReturn};
 
 use crate::device::Device;
@@ -28,6 +28,7 @@ use crate::slots::Slots;
 use crate::state::State;
 use crate::wakeup;
 pub(crate) use patience::Patience;
+use quiet::Quiet;
 pub use ready::{Credits, Ready};
 
 /// Most bytes that are taken out of packets before the program reads them: what TCP has room for at least.
@@ -46,6 +47,7 @@ pub(crate) struct Connection {
     waiters: AtomicUsize,
     /// See [`Connection::credits`].
     credits: AtomicU32,
+    quiet: Quiet,
 }
 
 #[derive(Debug)]
@@ -95,8 +97,8 @@ impl Connection {
             broken: None,
         };
         let (state, changed, waiters) = (Mutex::new(shared), Condvar::new(), AtomicUsize::new(0));
-        let (device, credits) = (device.clone(), AtomicU32::new(0));
-        Ok(Arc::new(Self { device, vi, state, changed, waiters, credits }))
+        let (device, credits, quiet) = (device.clone(), AtomicU32::new(0), Quiet::default());
+        Ok(Arc::new(Self { device, vi, state, changed, waiters, credits, quiet }))
     }
 
     /// One of a request, which is rejected by its end if it cannot be accepted.
@@ -131,7 +133,7 @@ impl Connection {
 
     /// Says what this side is set to. The first packet of a connection.
     pub(crate) fn greet(&self) -> Result<()> {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         let policy: Policy = *shared.engine.policy();
         let bytes = wakeup::to_bytes(&policy);
         let header = Header { kind: Kind::Wakeup, acknowledged: 0 };
@@ -151,7 +153,7 @@ impl Connection {
         enough: usize,
         mut look: impl FnMut(&mut Shared) -> Option<T>,
     ) -> Result<T> {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         // A wait takes packets that are there already.
         if patience == Patience::None {
             self.handle(&mut shared, enough);
@@ -176,6 +178,7 @@ impl Connection {
         enough: usize,
     ) -> Result<MutexGuard<'a, Shared>> {
         if *patience == Patience::None {
+            self.rest(&shared);
             return Err(Error::WouldBlock);
         }
         if shared.is_led || shared.engine.policy().handler {
@@ -198,7 +201,7 @@ impl Connection {
             // A shutdown by another thread wakes nobody who sleeps on a VI.
             None => patience.left().map(|bound| self.vi.recv_wait(bound.min(LOOK))),
         };
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         self.lead(&mut shared, completion.as_ref().ok(), enough);
         completion.map(|_| shared)
     }
@@ -340,11 +343,11 @@ impl Connection {
 
     /// What a thread of the library does for a connection whose policy has one: it leads.
     pub(crate) fn handle_one(&self, bound: Duration) -> bool {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         shared.is_led = true;
         drop(shared);
         let completion = self.vi.recv_wait(bound);
-        shared = lock(&self.state);
+        shared = self.lock();
         self.lead(&mut shared, Some(&completion), usize::MAX);
         self.transmit(&mut shared);
         shared.broken.is_none() && !shared.closed
@@ -353,7 +356,7 @@ impl Connection {
 
 impl Kept for Connection {
     fn tend(&self) -> Option<Duration> {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         self.handle(&mut shared, usize::MAX);
         self.transmit(&mut shared);
         if shared.broken.is_some() || !shared.engine.is_combining() {
@@ -365,7 +368,7 @@ impl Kept for Connection {
     }
 
     fn finish(&self) -> bool {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         self.handle(&mut shared, usize::MAX);
         self.transmit(&mut shared);
         if shared.is_unread() {
@@ -376,11 +379,16 @@ impl Kept for Connection {
         let is_over = shared.engine.state() == State::Closed && shared.slots.busy() == 0;
         is_over || shared.broken.is_some()
     }
+
+    fn has_left(&self) -> bool {
+        let shared = self.lock();
+        shared.broken.is_some() || shared.engine.has_ended() && shared.slots.busy() == 0
+    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         self.vi.retire();
-        lock(&self.state).slots.release(&self.device);
+        self.lock().slots.release(&self.device);
     }
 }

@@ -65,8 +65,8 @@ impl Device {
         &self.inner.policy
     }
 
-    /// Waits until the other sides of all streams that were closed here have ended, too, so that what was
-    /// sent has arrived. False if that takes longer than `bound`. The end of a program does the same, for
+    /// Waits until all has been sent that was written to streams, and the ends of those that were closed;
+    /// the NIC has it arrive. False if that takes longer than `bound`. The end of a program does the same, for
     /// two seconds.
     #[must_use]
     pub fn finish(&self, bound: Duration) -> bool {

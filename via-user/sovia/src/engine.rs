@@ -189,6 +189,12 @@ impl Engine {
         }
     }
 
+    /// Whether this side has sent its Fin.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        !self.state.sends()
+    }
+
     /// Whether an offer would not have to wait.
     #[must_use]
     pub const fn has_room(&self) -> bool {

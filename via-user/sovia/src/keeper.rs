@@ -36,6 +36,8 @@ pub(crate) trait Kept: Send + Sync {
     fn tend(&self) -> Option<Duration>;
     /// Takes a connection further that the program is done with. True if it is over.
     fn finish(&self) -> bool;
+    /// Whether all that this side has to send is sent, its end included.
+    fn has_left(&self) -> bool;
 }
 
 /// See the module.
@@ -50,6 +52,8 @@ struct State {
     runs: bool,
     ending: Vec<(Arc<dyn Kept>, Instant)>,
     watched: Vec<Weak<dyn Kept>>,
+    /// Those of both that have something to send.
+    unsent: usize,
 }
 
 impl core::fmt::Debug for State {
@@ -84,6 +88,7 @@ impl Keeper {
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
         let mut state = lock(&self.state);
         change(&mut state);
+        state.unsent += 1;
         self.changed.notify_all();
         if state.runs {
             return;
@@ -94,8 +99,7 @@ impl Keeper {
         // Without a thread connections end at once, and small messages with the next call.
         state.runs = started.is_ok();
         if !state.runs {
-            state.ending.clear();
-            state.watched.clear();
+            (state.ending, state.watched, state.unsent) = Default::default();
         }
     }
 
@@ -116,13 +120,15 @@ impl Keeper {
                 wait.is_some()
             };
             let watched: Vec<_> = watched.into_iter().filter(&mut waits).collect();
+            let unsent = ending.iter().filter(|(connection, _)| !connection.has_left()).count();
             state = lock(&self.state);
             // What came meanwhile has not been looked at.
-            let is_new = !state.ending.is_empty() || !state.watched.is_empty();
+            let new = state.ending.len() + state.watched.len();
+            state.unsent = unsent + watched.len() + new;
             state.ending.extend(ending);
             state.watched.extend(watched);
             let idle = state.ending.is_empty() && state.watched.is_empty();
-            if !is_new && !idle {
+            if new == 0 && !idle {
                 let woken = self.changed.wait_timeout(state, next);
                 state = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
             }
@@ -132,11 +138,12 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Waits until all connections have ended that programs are done with; false if that takes longer.
+    /// Waits until all has left that programs have sent; false if that takes longer. The other sides may not
+    /// end before this process does.
     pub(crate) fn finish(&self, bound: Duration) -> bool {
         let end = Instant::now() + bound;
         let mut state = lock(&self.state);
-        while state.runs {
+        while state.unsent > 0 {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;

@@ -269,6 +269,13 @@ impl TcpStream {
         self.inner.connection.ready()
     }
 
+    /// Whether a short look shows that a read would wait. False: [`TcpStream::ready`] has the answer. Without
+    /// calls of that, or reads, in between it does not stay true.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.inner.connection.is_quiet()
+    }
+
     /// Credits of what is sent, as of the last packet that went or came by a call.
     #[must_use]
     pub fn credits(&self) -> Credits {

@@ -187,6 +187,13 @@ impl Vi {
         }
     }
 
+    /// Whether there is a descriptor that [`Vi::poll`] would take: for a layer above that looks often, and
+    /// takes under a lock of its own.
+    #[must_use]
+    pub fn is_done(&self, queue: Queue) -> bool {
+        self.side(queue).lock().is_done()
+    }
+
     /// Takes the oldest descriptor if there is one and it is done.
     pub(crate) fn take_done(&self, queue: Queue) -> Option<Completion> {
         let nothing_there = |e: &CompletionError| e.descriptor.is_none();

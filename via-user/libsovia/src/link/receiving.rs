@@ -47,6 +47,7 @@ impl Link {
         if let Some(record) = &self.record {
             record.receives(next.shown());
         }
+        self.receives_by_via.store(matches!(next, State::Via), Ordering::Release);
         receiving.state = next;
     }
 
@@ -88,6 +89,9 @@ impl Link {
         peeks: bool,
         has_readers: bool,
     ) -> Result<Step, c_int> {
+        if self.is_quiet() {
+            return Ok(Step::Via);
+        }
         let receiving = &mut *lock(&self.receive);
         loop {
             self.listen(receiving);

@@ -147,14 +147,15 @@ impl Link {
     }
 
     /// Ends the stream. Nobody may call this side for long: so its end is on its way before this returns,
-    /// unless the other side has no room for it.
+    /// unless the other side has no room for it, or is no more.
     fn end_sending(&self, sending: &mut Sending) {
         if *sending == Sending::Over {
             return;
         }
         let _ = self.stream.shutdown(Shutdown::Write);
         self.set_sending(sending, Sending::Over);
-        let _ = until(END, || self.stream.has_sent_all());
+        let is_broken = || self.stream.take_error().is_ok_and(|error| error.is_some());
+        let _ = until(END, || self.stream.has_sent_all() || is_broken());
     }
 
     /// This side sends no more by VIA: TCP has the rest. Whoever waits for the marker gets it before, since

@@ -3,8 +3,6 @@
 use std::io::Read as _;
 use std::sync::{Arc, Weak};
 
-use port::sync::lock;
-
 use super::{Connection, LOOK, Patience, Shared};
 use crate::engine::Offer;
 use crate::error::{Error, Result};
@@ -35,7 +33,7 @@ impl Connection {
 
     /// Sends what there is room for. None: there is none.
     fn write_part(self: &Arc<Self>, bytes: &[u8], message: u32) -> Result<Option<usize>> {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         if let Some(broken) = &shared.broken {
             return Err(broken.clone());
         }
@@ -76,7 +74,7 @@ impl Connection {
 
     /// Waits until a packet of data can be sent, or something else has changed.
     fn wait_for_room(&self, mut patience: Patience) -> Result<()> {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         if !shared.slots.has_send(true) {
             // Its end needs no packet, and none may come.
             let bound = patience.left()?.min(LOOK);
@@ -94,6 +92,9 @@ impl Connection {
     pub(crate) fn read(&self, out: &mut [u8], patience: Patience) -> Result<usize> {
         if out.is_empty() {
             return Ok(0);
+        }
+        if patience == Patience::None && self.is_quiet() {
+            return Err(Error::WouldBlock);
         }
         let read = self.wait_until(patience, out.len(), |shared| {
             let read = self.take(shared, out);
@@ -143,14 +144,14 @@ impl Connection {
 
     /// Small messages do not wait for each other.
     pub(crate) fn set_no_delay(&self, no_delay: bool) {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         shared.engine.set_no_delay(no_delay);
         self.transmit(&mut shared);
     }
 
     /// Small messages go now.
     pub(crate) fn flush(&self) {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         shared.engine.flush();
         self.transmit(&mut shared);
     }
@@ -162,20 +163,20 @@ impl Connection {
 
     /// The program reads no more: what comes is thrown away.
     pub(crate) fn shut_down_reads(&self) {
-        lock(&self.state).discards = true;
+        self.lock().discards = true;
         self.notify();
     }
 
     /// This side sends no more.
     pub(crate) fn shut_down_writes(&self) {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         shared.engine.close();
         self.transmit(&mut shared);
     }
 
     /// The program is done with it. What it has sent still leaves.
     pub(crate) fn close(self: &Arc<Self>) {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         shared.closed = true;
         self.handle(&mut shared, usize::MAX);
         // Not after an end, which it would look like: the other side is to learn of it.

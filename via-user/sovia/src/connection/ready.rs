@@ -2,8 +2,6 @@
 
 use core::sync::atomic::Ordering;
 
-use port::sync::lock;
-
 use super::{Connection, Patience, Shared};
 use crate::error::{Error, Result};
 use crate::state::State;
@@ -48,10 +46,11 @@ impl Connection {
 
     /// See [`Ready`].
     pub(crate) fn ready(&self) -> Ready {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         self.handle(&mut shared, usize::MAX);
         self.absorb(&mut shared);
         self.transmit(&mut shared);
+        self.rest(&shared);
         let is_broken = shared.broken.is_some();
         let mut has_send = shared.slots.has_send(true);
         if !has_send {
@@ -69,12 +68,12 @@ impl Connection {
 
     /// Whether all packets of this side have left during the calls that sent them.
     pub(crate) fn sends_at_once(&self) -> bool {
-        !lock(&self.state).slots.has_posted()
+        !self.lock().slots.has_posted()
     }
 
     /// Whether no packet of this side is under way.
     pub(crate) fn has_sent_all(&self) -> bool {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         self.handle(&mut shared, usize::MAX);
         self.transmit(&mut shared);
         let _ = shared.slots.reap(&self.vi);
@@ -91,7 +90,7 @@ impl Connection {
 
     /// What has broken it, but for its end.
     pub(crate) fn error(&self) -> Option<Error> {
-        let shared = lock(&self.state);
+        let shared = self.lock();
         let is_over = shared.engine.state() == State::Closed;
         shared.broken.clone().filter(|_| !is_over)
     }

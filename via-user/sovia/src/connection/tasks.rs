@@ -1,6 +1,5 @@
 //! What the reactor looks at: whether calls that would have waited would do so still.
 
-use port::sync::lock;
 use vipl::Nic;
 
 use super::Connection;
@@ -9,7 +8,7 @@ use crate::reactor::Watched;
 impl Watched for Connection {
     /// Takes packets that are there.
     fn proceeds(&self, [reads, writes]: [bool; 2]) -> [bool; 2] {
-        let mut shared = lock(&self.state);
+        let mut shared = self.lock();
         let has_new = self.drain(&mut shared, usize::MAX);
         if writes {
             self.absorb(&mut shared);
