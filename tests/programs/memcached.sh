@@ -1,6 +1,7 @@
 # memcached, and a client with several connections.
 # needs: memcached python3
 # links: 4
+# also: udp: sim:model
 source "${0%/*}/common.bash"
 $RUN memcached -u root -l 127.0.0.1 -p "$PORT" -m 64 &
 listening "$PORT"
@@ -22,4 +23,4 @@ for turn in range(2000):
         digest.update(text)
 print(digest.hexdigest())
 END
-$RUN python3 "$FOLDER/client.py" "$PORT"
+$CLIENT python3 "$FOLDER/client.py" "$PORT"

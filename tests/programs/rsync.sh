@@ -1,6 +1,7 @@
 # rsync's daemon forks for each connection; a tree goes there and back.
 # needs: rsync
 # links: 2
+# also: udp:
 source "${0%/*}/common.bash"
 cd "$FOLDER"
 mkdir -p tree/a/b store back

@@ -1,6 +1,7 @@
 # lftp with vsftpd, passive and active, up and down.
 # needs: vsftpd lftp
 # links: 2
+# also: udp:
 source "${0%/*}/common.bash"
 cd "$FOLDER"
 mkdir -p top/in empty

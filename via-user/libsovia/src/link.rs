@@ -152,7 +152,11 @@ impl Link {
 
     /// See [`View`].
     pub(crate) fn view(&self, fd: c_int, has_readers: bool) -> View {
-        let sends = *lock(&self.send) == Sending::Via;
+        let (sends, settles) = {
+            let sending = &mut *lock(&self.send);
+            let waits = self.settle(fd, sending);
+            (*sending == Sending::Via, waits == Ok(Some(Step::Soon)))
+        };
         let receiving = &mut *lock(&self.receive);
         self.listen(receiving);
         if !has_readers {
@@ -167,11 +171,13 @@ impl Link {
         }
         let receives = matches!(receiving.state, State::Via);
         let early = matches!(receiving.state, State::Over) && !receiving.early.is_empty();
+        // The kernel has room for what is not to go by it.
+        let waits = settles.then_some(false);
         if !sends && !receives {
-            return View { reads: early.then_some(true), writes: None, arrived: 0 };
+            return View { reads: early.then_some(true), writes: waits, arrived: 0 };
         }
         let Ready { reads, writes, arrived, .. } = self.stream.ready();
         let reads = if receives { Some(reads) } else { early.then_some(true) };
-        View { reads, writes: sends.then_some(writes), arrived }
+        View { reads, writes: if sends { Some(writes) } else { waits }, arrived }
     }
 }

@@ -2,6 +2,7 @@
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use port::{Completed, CompletionOps, CompletionQueue, Result, Wait, WaitOps};
@@ -96,6 +97,19 @@ impl WaitOps for NetVia {
 
     fn wake(&self) {
         self.net().wakes.wake();
+    }
+
+    fn wake_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.net().is_present().then(|| self.net().wakes.waker())
+    }
+
+    fn doze(&self, begins: bool) {
+        let wakes = &self.net().wakes;
+        wakes.doze(begins);
+        if begins && !wakes.has_sleepers() {
+            // It leaves the socket to threads that look, as this one did.
+            self.node().service.nudge();
+        }
     }
 
     fn relax(&self, _wait: Wait) {

@@ -1,7 +1,7 @@
 //! The thread of a node that answers its peers while the program does something else.
 //!
 //! It does nothing as long as threads of the program look or sleep on the socket themselves: it only
-//! looks every few milliseconds whether they still do. Once they do not, it sleeps on the socket.
+//! looks every few milliseconds whether they still do. Once they do not, or doze, it sleeps on the socket.
 
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ fn run(node: &Node) {
                 node.service.sleep(None, SLEEP_MAX_NS);
             }
             node.service_waits.store(false, Ordering::SeqCst);
-        } else if is_used {
+        } else if is_used && !node.net.wakes.has_dozers() {
             node.service.sleep(None, PERIOD_NS);
         } else {
             let left = node.deadline().saturating_sub(node.net.now());
             node.service.sleep(Some(&node.net.socket), left.min(SLEEP_MAX_NS));
-            // Not if a thread of the program has begun to look.
-            if looks == node.looks.load(Ordering::Relaxed) {
+            // Not if a thread of the program has begun to look, and stays awake.
+            if looks == node.looks.load(Ordering::Relaxed) || node.net.wakes.has_dozers() {
                 node.progress(BURST);
             }
         }

@@ -2,11 +2,12 @@
 //!
 //! One of the sleeping threads sleeps on the socket, the others on a condition: the kernel would wake
 //! all for each packet, and whoever empties the socket first would leave the others asleep with what
-//! is for them.
+//! is for them. Threads that sleep in a system call of their own (they doze) have a descriptor for that;
+//! if no other thread sleeps, that of the service has the socket.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex};
 
 use port::fork;
@@ -26,11 +27,14 @@ pub(super) struct Wakes {
     followers: Mutex<()>,
     raised: Condvar,
     nudge: OwnedFd,
+    dozers: AtomicUsize,
+    waker: OwnedFd,
 }
 
 impl Drop for Wakes {
     fn drop(&mut self) {
         fork::remove(self.nudge.as_fd());
+        fork::remove(self.waker.as_fd());
     }
 }
 
@@ -83,6 +87,8 @@ impl Wakes {
             followers: Mutex::default(),
             raised: Condvar::new(),
             nudge: new_nudge()?,
+            dozers: AtomicUsize::new(0),
+            waker: new_nudge()?,
         })
     }
 
@@ -103,6 +109,28 @@ impl Wakes {
             self.raise();
             nudge(&self.nudge);
         }
+        if self.has_dozers() {
+            nudge(&self.waker);
+        }
+    }
+
+    /// Whether threads doze.
+    pub(super) fn has_dozers(&self) -> bool {
+        self.dozers.load(Ordering::SeqCst) > 0
+    }
+
+    /// A thread begins to doze, or ends.
+    pub(super) fn doze(&self, begins: bool) {
+        if begins {
+            self.dozers.fetch_add(1, Ordering::SeqCst);
+        } else {
+            self.dozers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// What gets an edge with each wake-up while threads doze. Nobody reads it.
+    pub(super) fn waker(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
     }
 
     fn raise(&self) {

@@ -1,8 +1,11 @@
 //! Messages without a relay: what programs see of the thread, of paths, of nodes that end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use port::Queue;
 use port::Reliability::{Delivery, Reception, Unreliable};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
 use vipl::ViState;
 
 use crate::ends::{End, LONG, connect, options, pair, pattern};
@@ -41,6 +44,38 @@ fn a_peer_is_answered_while_its_program_does_something_else() {
     std::thread::sleep(Duration::from_millis(4_000));
     b.vi.recv_done().unwrap();
     assert_eq!((a.vi.state(), b.vi.state()), (ViState::Connected, ViState::Connected));
+}
+
+/// A thread that sleeps in a system call of its own has an edge for each message, with nobody else awake.
+#[test]
+fn who_sleeps_on_the_wake_descriptor_is_woken() {
+    let (a, b) = (End::new(Delivery, &options(5_000)), End::new(Delivery, &options(5_000)));
+    connect(&a, &b, b.address).unwrap();
+    let port = b.nic.port();
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    let (data, flags) =
+        (epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET);
+    epoll::add(&set, port.wake_descriptor().unwrap(), data, flags).unwrap();
+    for _ in 0..3 {
+        b.vi.post_recv(&b.descriptor(0, 4_096, 8)).unwrap();
+        port.doze(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                a.vi.post_send(&a.descriptor(0, 4_096, 8)).unwrap();
+            });
+            let end = Instant::now() + LONG;
+            while !b.vi.is_done(Queue::Recv) {
+                let left = end.checked_duration_since(Instant::now()).expect("it is woken");
+                let bound = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: 0 };
+                let mut events = Vec::with_capacity(1);
+                epoll::wait(&set, spare_capacity(&mut events), Some(&bound)).unwrap();
+            }
+        });
+        port.doze(false);
+        b.vi.recv_done().unwrap();
+        a.vi.send_wait(LONG).unwrap();
+    }
 }
 
 #[test]

@@ -86,15 +86,11 @@ impl Link {
                     }
                     self.set_sending(sending, Sending::Settling);
                 }
-                Sending::Settling if self.stream.has_sent_all() => {
-                    self.set_sending(sending, Sending::Marker);
+                Sending::Settling | Sending::Marker => {
+                    if let Some(step) = self.settle(fd, sending)? {
+                        return Ok(step);
+                    }
                 }
-                Sending::Settling => return Ok(Step::Soon),
-                Sending::Marker => match kernel::send_marker(fd) {
-                    Ok(()) => self.set_sending(sending, Sending::Via),
-                    Err(libc::EAGAIN) => return Ok(Step::Events(libc::POLLOUT)),
-                    Err(error) => return Err(error),
-                },
                 Sending::Via => {
                     if self.is_given_back(fd) {
                         self.end_sending(sending);
@@ -121,6 +117,30 @@ impl Link {
         }
     }
 
+    /// Takes what is sent on to VIA once the other side knows where. What it waits for; None: nothing, or it
+    /// does not move.
+    pub(super) fn settle(&self, fd: c_int, sending: &mut Sending) -> Result<Option<Step>, c_int> {
+        if *sending == Sending::Settling {
+            if self.stream.has_sent_all() {
+                self.set_sending(sending, Sending::Marker);
+            } else if !self.is_broken() {
+                return Ok(Some(Step::Soon));
+            } else if Self::has_ended(fd) {
+                self.set_sending(sending, Sending::Over);
+            } else {
+                return Err(libc::ECONNRESET);
+            }
+        }
+        if *sending == Sending::Marker {
+            match kernel::send_marker(fd) {
+                Ok(()) => self.set_sending(sending, Sending::Via),
+                Err(libc::EAGAIN) => return Ok(Some(Step::Events(libc::POLLOUT))),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
     /// The other side has the stream.
     fn is_shared(&self) -> bool {
         let has_said = || self.other.load(Ordering::Acquire) != NOTHING;
@@ -141,6 +161,10 @@ impl Link {
             && matches!((&self.stream).write(&info.written.to_be_bytes()), Ok(8))
     }
 
+    fn is_broken(&self) -> bool {
+        self.stream.take_error().is_ok_and(|error| error.is_some())
+    }
+
     /// The other side has left the stream, and does not end the connection: it wants all by TCP again.
     fn is_given_back(&self, fd: c_int) -> bool {
         self.is_left.load(Ordering::Acquire) && !kernel::has_ended(fd)
@@ -154,8 +178,7 @@ impl Link {
         }
         let _ = self.stream.shutdown(Shutdown::Write);
         self.set_sending(sending, Sending::Over);
-        let is_broken = || self.stream.take_error().is_ok_and(|error| error.is_some());
-        let _ = until(END, || self.stream.has_sent_all() || is_broken());
+        let _ = until(END, || self.stream.has_sent_all() || self.is_broken());
     }
 
     /// This side sends no more by VIA: TCP has the rest. Whoever waits for the marker gets it before, since
