@@ -1,6 +1,7 @@
 # OpenSSH: a command, and a file by scp. Its server forks, replaces itself, and restricts its child.
 # needs: openssh-server openssh-client
-# links: 0
+# links: 2
+# bytes: 1000000
 source "${0%/*}/common.bash"
 cd "$FOLDER"
 mkdir -p /run/sshd

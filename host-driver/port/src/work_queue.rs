@@ -454,6 +454,7 @@ impl WorkQueue {
     }
 
     /// Whether the oldest descriptor is done, which [`WorkQueue::take`] takes.
+    #[inline]
     pub fn is_done(&self) -> bool {
         if let Doorbell::Call(call) = &self.doorbell
             && !self.is_empty()

@@ -96,6 +96,30 @@ pub(crate) fn count(socket: &Arc<Socket>) {
         claim_or_stay(socket);
     }
     if socket.count() {
+        want(socket);
+    }
+}
+
+/// Claims a connection, and offers it once the other end has been claimed, too: a process whose connections
+/// stay by TCP has neither the device nor its threads.
+#[cold]
+fn want(socket: &Arc<Socket>) {
+    if let Some(why) = service::why_useless() {
+        return socket.stay(&why);
+    }
+    if !socket.is_claimed() {
+        match claim::claim(&socket.key, &Claim::own(None)) {
+            Ok(None) => {}
+            Ok(Some(_)) => return take_over(socket),
+            Err(error) => {
+                socket.stay(&error.to_string());
+                return service::has_no_folder(&error);
+            }
+        }
+    }
+    // Before the look: whoever claims the other end later finds that this one is claimed.
+    let is_wanted = socket.wants() && claim::holder(&socket.key.reversed()).is_some();
+    if is_wanted && socket.is_wanted() {
         offer(Arc::clone(socket));
     }
 }
@@ -171,9 +195,6 @@ fn get() -> Result<Arc<Service>, String> {
 
 /// Offers a connection to its other end, by and by.
 fn offer(socket: Arc<Socket>) {
-    if let Some(why) = service::why_useless() {
-        return socket.stay(&why);
-    }
     let generation = fork::generation();
     // Not held while a thread is started: nobody forks meanwhile.
     let offers = fork::without_forks(|| {

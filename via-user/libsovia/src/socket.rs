@@ -1,9 +1,10 @@
 //! A TCP connection of the program, and how it comes to have a [`Link`].
 //!
 //! ```text
-//!  Plain ──some calls──► Offered ──the other end, too──► linked
-//!    └──────────────┴── shared with another process, no device, … ──► Tcp, for good
+//!  Plain ──some calls──► Claimed ──the other end, too──► Wanted ──by a thread──► Offered ──► linked
+//!    └───────────────────────┴───── shared with another process, no device, … ─────┴──► Tcp, for good
 //! ```
+//! A process opens the device, which takes threads, for the first connection that is wanted.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -25,12 +26,18 @@ use crate::status;
 
 /// Calls on a connection before it is offered: short ones are over by then.
 const CALLS: u32 = 4;
+/// Calls that each look whether the other end wants it, once it is claimed; of those up to the second number
+/// every fourth does, and of others fewer and fewer.
+const LOOKS: [u32; 2] = [16, 64];
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
     Plain,
+    Claimed,
+    /// Both ends have claimed it.
+    Wanted,
     Offered,
     /// It stays by TCP.
     Tcp,
@@ -165,7 +172,7 @@ impl Socket {
     pub(crate) fn stay_unmoved(&self) {
         let shown = if self.is_in(Phase::Plain) {
             Shown::Plain
-        } else if self.is_in(Phase::Offered) && self.link().is_none() {
+        } else if self.may_move() && self.link().is_none() {
             Shown::Offered
         } else {
             return;
@@ -281,23 +288,51 @@ impl Socket {
         self.claimed_in.store(fork::generation() + 1, Ordering::Release);
     }
 
+    fn go_on(&self, from: Phase, to: Phase) -> bool {
+        let (from, to) = (from as u8, to as u8);
+        self.phase.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
     /// The other end may ask for it.
     pub(crate) fn offered(&self) {
         self.claimed();
         self.phase.store(Phase::Offered as u8, Ordering::Release);
+    }
+
+    /// This process would move it, and has said so. False: it stays by TCP.
+    pub(crate) fn wants(&self) -> bool {
+        self.claimed();
         if let Some(record) = self.record() {
             record.offer();
         }
+        self.go_on(Phase::Plain, Phase::Claimed) || self.is_in(Phase::Claimed)
     }
 
-    /// A call of the program on a connection without a link. True: it is to be offered.
+    /// The other end would move it, too. True: nobody else has seen that.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.go_on(Phase::Claimed, Phase::Wanted)
+    }
+
+    /// A call of the program on a connection without a link. True: it looks for the other end.
     pub(crate) fn count(&self) -> bool {
-        self.is_in(Phase::Plain) && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == CALLS
+        if !self.is_in(Phase::Plain) && !self.is_in(Phase::Claimed) {
+            return false;
+        }
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let [all, some] = LOOKS;
+        match calls {
+            ..CALLS => false,
+            _ if calls <= all => true,
+            _ if calls <= some => calls.is_multiple_of(4),
+            _ => calls.is_power_of_two(),
+        }
     }
 
     /// Whether it has not moved, and may yet.
     pub(crate) fn may_move(&self) -> bool {
-        self.is_in(Phase::Plain) || self.is_in(Phase::Offered)
+        [Phase::Plain, Phase::Claimed, Phase::Wanted, Phase::Offered]
+            .into_iter()
+            .any(|phase| self.is_in(phase))
     }
 
     /// Forgets what another process, which this one was forked from, did with it.

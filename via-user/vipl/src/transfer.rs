@@ -190,6 +190,7 @@ impl Vi {
     /// Whether there is a descriptor that [`Vi::poll`] would take: for a layer above that looks often, and
     /// takes under a lock of its own.
     #[must_use]
+    #[inline]
     pub fn is_done(&self, queue: Queue) -> bool {
         self.side(queue).lock().is_done()
     }
