@@ -1,5 +1,5 @@
 /*
- * Sockets that ask for VIA (sovia.h): a connection of three calls moves, too.
+ * Sockets that ask for VIA (sovia.h): all of a connection of three calls goes by VIA.
  *
  *   sock_via serve PORT
  *   sock_via ask PORT

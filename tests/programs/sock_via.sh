@@ -1,6 +1,7 @@
 # A program that asks for VIA, by SOVIA's own type of sockets.
 # needs: gcc libc6-dev
-# links: 1
+# links: 2
+# bytes: 14
 source "${0%/*}/common.bash"
 here=${0%/*}
 gcc -O1 -Wall -Werror -I "$here/../../via-user/include" -o "$FOLDER/sock_via" "$here/sock_via.c"

@@ -95,8 +95,10 @@ fn run_by_via(script: &Path, folder: &Path, device: &str) -> (Output, Duration) 
 /// Bytes that programs received by VIA, as `--stats` says of each.
 fn received(said: &str) -> u64 {
     let numbers = said.lines().filter_map(|line| {
-        let (_, number) = line.trim().strip_prefix("received by VIA")?.split_once('(')?;
-        number.split_once(' ')?.0.parse::<u64>().ok()
+        // `6 bytes`, or `403.89 kB (403892 bytes)`.
+        let number = line.trim().strip_prefix("received by VIA")?.strip_suffix(" bytes)");
+        let number = number.or_else(|| line.trim().strip_suffix(" bytes"))?;
+        number.rsplit(['(', ' ']).next()?.parse::<u64>().ok()
     });
     numbers.sum()
 }

@@ -28,6 +28,8 @@ use crate::table::{self, Kind};
 
 /// How long the other side has to accept a connection that it has offered.
 const ACCEPT: Duration = Duration::from_secs(5);
+/// How long the first call of a program that asks for VIA waits for one of the other end.
+const ASKED: Duration = Duration::from_millis(100);
 /// How long who has a connection has to give it away.
 const GIVE: Duration = Duration::from_secs(10);
 
@@ -97,6 +99,26 @@ pub(crate) fn count(socket: &Arc<Socket>) {
     }
     if socket.count() {
         want(socket);
+        if socket.is_asked_for() {
+            await_link(socket);
+        }
+    }
+}
+
+/// Waits until a connection that the program has asked for has a link: its other end is claimed with the
+/// first call of that program, if it has the library.
+#[cold]
+fn await_link(socket: &Arc<Socket>) {
+    let is_alone = || {
+        want(socket);
+        socket.is_claimed_alone()
+    };
+    if until(ASKED, || !is_alone()) {
+        let is_settled = || match socket.link() {
+            Some(link) => link.is_shared(),
+            None => !socket.may_move(),
+        };
+        let _ = until(ACCEPT, is_settled);
     }
 }
 

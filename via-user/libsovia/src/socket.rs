@@ -49,6 +49,8 @@ pub(crate) struct Socket {
     pub(crate) key: Key,
     phase: AtomicU8,
     calls: AtomicU32,
+    /// The program has asked for VIA, and no call has waited for it.
+    asks: AtomicBool,
     /// Others may have it as well: it is claimed before the next call.
     may_be_shared: AtomicBool,
     /// It has a claim of this process: of this number among forked ancestors, counted from 1.
@@ -111,6 +113,7 @@ impl Socket {
             phase: AtomicU8::new(Phase::Plain as u8),
             // A connection that was asked for moves with its first call.
             calls: AtomicU32::new(if asks { CALLS - 1 } else { 0 }),
+            asks: AtomicBool::new(asks),
             may_be_shared: AtomicBool::new(!is_new),
             claimed_in: AtomicU32::new(0),
             generation: AtomicU32::new(fork::generation()),
@@ -326,6 +329,17 @@ impl Socket {
             _ if calls <= some => calls.is_multiple_of(4),
             _ => calls.is_power_of_two(),
         }
+    }
+
+    /// Whether this call waits until the connection has a link: the first of a program that has asked for
+    /// VIA and whose calls wait.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.asks.swap(false, Ordering::AcqRel) && !self.is_nonblocking()
+    }
+
+    /// Whether it is claimed, and the other end is not, as far as is known.
+    pub(crate) fn is_claimed_alone(&self) -> bool {
+        self.is_in(Phase::Claimed)
     }
 
     /// Whether it has not moved, and may yet.

@@ -142,7 +142,7 @@ impl Link {
     }
 
     /// The other side has the stream.
-    fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         let has_said = || self.other.load(Ordering::Acquire) != NOTHING;
         if !has_said() {
             match self.receive.try_lock() {
