@@ -169,8 +169,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.verbose {
         command.env(VERBOSE_VARIABLE, OsStr::new("1"));
     }
-    // Files of programs that were killed go with this.
+    // Files and claims of programs that were killed go with this.
     let _ = status::living();
+    preload::sweep(std::fs::read_dir(preload::folder()).into_iter().flatten().flatten());
     let own = Process::own();
     if arguments.stats {
         command.env(STATS_VARIABLE, own.to_string());

@@ -144,17 +144,14 @@ pub(crate) fn release(key: &Key) {
     if trust::is_confined() {
         return;
     }
-    remove(&key.name(), Claim::is_own);
-    remove(&(key.name() + SHARED), Claim::is_own);
-}
-
-/// Removes a claim if it is one of these.
-fn remove(name: &str, is_meant: impl Fn(&Claim) -> bool) {
     let Ok(folder) = folder() else { return };
-    let place = folder.join(name);
-    let target = fs::read_link(&place).ok();
-    if target.and_then(|target| Claim::parse(target.to_str()?)).is_some_and(|it| is_meant(&it)) {
-        let _ = fs::remove_file(place);
+    for name in [key.name(), key.name() + SHARED] {
+        let place = folder.join(name);
+        let target = fs::read_link(&place).ok();
+        let claim = target.and_then(|target| Claim::parse(target.to_str()?));
+        if claim.is_some_and(|claim| claim.is_own()) {
+            let _ = fs::remove_file(place);
+        }
     }
 }
 
@@ -162,11 +159,7 @@ fn remove(name: &str, is_meant: impl Fn(&Claim) -> bool) {
 pub(crate) fn sweep() {
     let list = || folder().and_then(fs::read_dir).map(|entries| entries.flatten().collect());
     let Ok::<Vec<_>, _>(entries) = own::undisturbed(list) else { return };
-    for entry in entries {
-        if let Some(name) = entry.file_name().to_str() {
-            remove(name, |claim| !claim.process.is_alive());
-        }
-    }
+    sovia::preload::sweep(entries);
 }
 
 /// Leaves bytes for who goes on with a connection: all of them, or none.

@@ -3,6 +3,7 @@
 mod process;
 pub mod status;
 
+use std::fs::{self, DirEntry};
 use std::path::PathBuf;
 
 use port::trust;
@@ -25,4 +26,46 @@ pub const ALL_STAYS: &str = "all stays TCP";
 #[must_use]
 pub fn folder() -> PathBuf {
     trust::run_time_folder().join("sovia")
+}
+
+/// Removes claims of processes that were killed, of these entries of the [`folder`]: links whose second word
+/// is the [`Process`].
+pub fn sweep(entries: impl IntoIterator<Item = DirEntry>) {
+    for entry in entries {
+        let claim = fs::read_link(entry.path()).ok();
+        let process = claim.as_ref().and_then(|claim| claim.to_str()?.split(' ').nth(1));
+        if let Some(Ok(process)) = process.map(str::parse::<Process>)
+            && !process.is_alive()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn claims_of_killed_processes_are_removed_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("sovia-claims-{}", std::process::id()));
+        fs::create_dir_all(folder.join("status")).unwrap();
+        let own = Process::own();
+        let earlier = Process { started: own.started.wrapping_sub(1), ..own };
+        symlink(format!("claim {own} "), folder.join("alive")).unwrap();
+        symlink(format!("offer {earlier} 00"), folder.join("killed")).unwrap();
+        symlink("elsewhere", folder.join("other")).unwrap();
+        fs::write(folder.join("file"), format!("claim {earlier} ")).unwrap();
+        let names = || {
+            let entries = fs::read_dir(&folder).unwrap().flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+            names.sort();
+            names
+        };
+        sweep(fs::read_dir(&folder).unwrap().flatten());
+        assert_eq!(names(), ["alive", "file", "other", "status"]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
