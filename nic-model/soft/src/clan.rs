@@ -407,6 +407,11 @@ impl WaitOps for ClanVia {
         self.node.net.port.sleep(seen, self.node.bound(bound_ns), wait);
     }
 
+    fn sleep_restarting(&self, seen: u64) -> Option<bool> {
+        // A sleep without a bound would be one beyond it.
+        if self.node.has_deadline() { None } else { self.node.net.port.sleep_restarting(seen) }
+    }
+
     fn wake(&self) {
         self.node.net.port.wake();
     }

@@ -333,6 +333,11 @@ impl WaitOps for ShmPort {
         }
     }
 
+    fn sleep_restarting(&self, seen: u64) -> Option<bool> {
+        let seen = u32::try_from(seen).ok().filter(|_| self.node().is_own())?;
+        Some(self.node().control.sleep_restarting(seen))
+    }
+
     fn wake(&self) {
         if self.node().is_own() {
             self.node().control.wake();

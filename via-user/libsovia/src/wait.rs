@@ -191,6 +191,67 @@ pub(crate) fn concerns_kernel(fds: &[pollfd], mask: *const sigset_t) -> bool {
     !mask.is_null() || fds.iter().any(|fd| fd.fd >= 0)
 }
 
+/// Looks for a while without sleeping. None: what is waited for has not come.
+fn poll_first(
+    nic: &Nic,
+    fds: &mut [pollfd],
+    end: End,
+    mask: *const sigset_t,
+    look: &mut impl FnMut() -> bool,
+) -> Result<Option<bool>, c_int> {
+    nic.progress();
+    if look() {
+        return Ok(Some(true));
+    }
+    let polling = Polling::new(nic);
+    loop {
+        for _ in 0..LOOKS {
+            if look() {
+                polling.paid();
+                return Ok(Some(true));
+            }
+            nic.progress();
+            core::hint::spin_loop();
+        }
+        if concerns_kernel(fds, mask) && kernel_poll(fds, Some(Duration::ZERO), mask)? > 0 {
+            polling.paid();
+            return Ok(Some(true));
+        }
+        if end.is_over() {
+            return Ok(Some(false));
+        }
+        if polling.is_over() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Waits until `look` is true, by sleeps that go on after signals whose handlers say so. False: the NIC has
+/// no such sleep now.
+///
+/// # Errors
+/// `EINTR`: a handler has run that wants calls to end.
+fn wait_restarting(nic: &Nic, mut look: impl FnMut() -> bool) -> Result<bool, c_int> {
+    if let Some(found) = poll_first(nic, &mut [], End::NEVER, NO_MASK, &mut look)? {
+        return Ok(found);
+    }
+    loop {
+        let seen = nic.port().wake_count();
+        if !nic.arm_own_queue() {
+            return Ok(false);
+        }
+        nic.progress();
+        if look() {
+            return Ok(true);
+        }
+        match nic.port().sleep_restarting(seen) {
+            Some(false) => {}
+            Some(true) => return Err(libc::EINTR),
+            None => return Ok(false),
+        }
+    }
+}
+
 /// Waits until `look` is true or a descriptor of `fds` has an event; false if the time is over before.
 /// `fds` has one more entry at its end, which is this function's.
 ///
@@ -205,34 +266,8 @@ pub(crate) fn wait(
 ) -> Result<bool, c_int> {
     let Some((own, theirs)) = fds.split_last_mut() else { return Ok(false) };
     *own = pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
-    let ask = |theirs: &mut [pollfd]| {
-        let asks = concerns_kernel(theirs, mask);
-        Ok::<_, c_int>(asks && kernel_poll(theirs, Some(Duration::ZERO), mask)? > 0)
-    };
-    nic.progress();
-    if look() {
-        return Ok(true);
-    }
-    let polling = Polling::new(nic);
-    loop {
-        for _ in 0..LOOKS {
-            if look() {
-                polling.paid();
-                return Ok(true);
-            }
-            nic.progress();
-            core::hint::spin_loop();
-        }
-        if ask(theirs)? {
-            polling.paid();
-            return Ok(true);
-        }
-        if end.is_over() {
-            return Ok(false);
-        }
-        if polling.is_over() {
-            break;
-        }
+    if let Some(found) = poll_first(nic, theirs, end, mask, &mut look)? {
+        return Ok(found);
     }
     let alarm = alarm(nic);
     fds[fds.len() - 1].fd = alarm.unwrap_or(-1);
@@ -269,8 +304,12 @@ pub(crate) fn for_step(
     fd: c_int,
     step: Step,
     end: End,
-    look: impl FnMut() -> bool,
+    mut look: impl FnMut() -> bool,
 ) -> Result<(), c_int> {
+    // With a time limit a call ends, whatever the handlers say (signal(7)).
+    if step == Step::Via && end.0.is_none() && wait_restarting(nic, &mut look)? {
+        return Ok(());
+    }
     let nobody = pollfd { fd: -1, events: 0, revents: 0 };
     let waited = match step {
         Step::Via => wait(nic, &mut [nobody], end, NO_MASK, look),
@@ -286,7 +325,6 @@ pub(crate) fn for_step(
     match waited {
         Ok(true) => Ok(()),
         Ok(false) => Err(libc::EAGAIN),
-        // With a time limit a call ends, whatever the handlers say (signal(7)).
         Err(libc::EINTR) if end.0.is_none() && kernel::all_handlers_restart() => Ok(()),
         Err(error) => Err(error),
     }

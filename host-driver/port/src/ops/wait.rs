@@ -28,6 +28,14 @@ pub trait WaitOps {
         std::thread::sleep(POLL_PERIOD.min(Duration::from_nanos(bound_ns)));
     }
 
+    /// The same without a bound, by a system call that the kernel begins anew after a signal whose handler
+    /// has `SA_RESTART` (signal(7)). True: a handler that has not has run. None: there is no such sleep
+    /// now.
+    fn sleep_restarting(&self, seen: u64) -> Option<bool> {
+        let _ = seen;
+        None
+    }
+
     /// Wakes all sleepers.
     fn wake(&self) {}
 

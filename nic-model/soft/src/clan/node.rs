@@ -125,6 +125,11 @@ impl ClanNode {
         }
     }
 
+    /// Whether the connection manager has something to do at some time.
+    pub(super) fn has_deadline(&self) -> bool {
+        self.deadline.load(Ordering::Acquire) != u64::MAX
+    }
+
     /// How long a thread may sleep before the connection manager has something to do.
     pub(super) fn bound(&self, bound_ns: u64) -> u64 {
         let deadline = self.deadline.load(Ordering::Acquire);

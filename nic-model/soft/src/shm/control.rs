@@ -32,7 +32,8 @@ use std::sync::Arc;
 use port::DmaMemory;
 use port::own::OwnFd;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::thread::futex;
+use rustix::io::Errno;
+use rustix::thread::{Timespec, futex};
 
 /// Event queues of a node.
 pub(super) const QUEUES: u16 = 256;
@@ -221,14 +222,24 @@ impl Control {
     /// Sleeps until the node is woken, unless it was since `seen`, or until `bound` is over; it may
     /// end earlier.
     pub(super) fn sleep(&self, seen: u32, bound: core::time::Duration) {
-        let bound = rustix::thread::Timespec {
+        let bound = Timespec {
             tv_sec: i64::try_from(bound.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: bound.subsec_nanos().into(),
         };
-        self.sleepers().fetch_add(1, Ordering::SeqCst);
         // A time-out, a signal, or another count: the caller looks again in any case.
-        let _ = futex::wait(self.bell(), futex::Flags::empty(), seen, Some(&bound));
+        let _ = self.wait(seen, Some(&bound));
+    }
+
+    /// The same without a bound; true: a handler of a signal has run that has no `SA_RESTART`.
+    pub(super) fn sleep_restarting(&self, seen: u32) -> bool {
+        self.wait(seen, None) == Err(Errno::INTR)
+    }
+
+    fn wait(&self, seen: u32, bound: Option<&Timespec>) -> rustix::io::Result<()> {
+        self.sleepers().fetch_add(1, Ordering::SeqCst);
+        let waited = futex::wait(self.bell(), futex::Flags::empty(), seen, bound);
         self.sleepers().fetch_sub(1, Ordering::SeqCst);
+        waited
     }
 
     /// Has the next event of a queue wake the node. `value` is not zero, and was not used lately.
