@@ -195,7 +195,7 @@ fn send_all(
         let Some(link) = socket.link() else {
             moving::count(socket);
             let _writing = socket.writing();
-            if socket.link().is_some_and(|link| link.sends_by_via() || link.is_shared()) {
+            if socket.link().is_some_and(|link| link.sends_by_via() || link.is_common()) {
                 continue;
             }
             return rest_by_kernel(fd, buffers, flags, by_kernel);

@@ -28,8 +28,8 @@ use crate::table::{self, Kind};
 
 /// How long the other side has to accept a connection that it has offered.
 const ACCEPT: Duration = Duration::from_secs(5);
-/// How long the first call of a program that asks for VIA waits for one of the other end.
-const ASKED: Duration = Duration::from_millis(100);
+/// How long the first call of a program that asks for VIA waits for the other end.
+const ASKED: Duration = Duration::from_millis(200);
 /// How long who has a connection has to give it away.
 const GIVE: Duration = Duration::from_secs(10);
 
@@ -105,21 +105,18 @@ pub(crate) fn count(socket: &Arc<Socket>) {
     }
 }
 
-/// Waits until a connection that the program has asked for has a link: its other end is claimed with the
-/// first call of that program, if it has the library.
+/// Waits for a while until a connection that the program has asked for can move: its other end is claimed
+/// with the first call of that program, if it has the library, and has the stream if it calls on, or waits
+/// here as well.
 #[cold]
 fn await_link(socket: &Arc<Socket>) {
-    let is_alone = || {
+    let _ = until(ASKED, || {
         want(socket);
-        socket.is_claimed_alone()
-    };
-    if until(ASKED, || !is_alone()) {
-        let is_settled = || match socket.link() {
-            Some(link) => link.is_shared(),
+        match socket.link() {
+            Some(link) => link.is_common(),
             None => !socket.may_move(),
-        };
-        let _ = until(ACCEPT, is_settled);
-    }
+        }
+    });
 }
 
 /// Claims a connection, and offers it once the other end has been claimed, too: a process whose connections

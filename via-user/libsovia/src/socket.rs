@@ -24,7 +24,7 @@ use crate::link::Link;
 use crate::log;
 use crate::status;
 
-/// Calls on a connection before it is offered: short ones are over by then.
+/// Calls on a connection before it is claimed: short ones are over by then.
 const CALLS: u32 = 4;
 /// Calls that each look whether the other end wants it, once it is claimed; of those up to the second number
 /// every fourth does, and of others fewer and fewer.
@@ -305,10 +305,11 @@ impl Socket {
     /// This process would move it, and has said so. False: it stays by TCP.
     pub(crate) fn wants(&self) -> bool {
         self.claimed();
-        if let Some(record) = self.record() {
+        let is_new = self.go_on(Phase::Plain, Phase::Claimed);
+        if let Some(record) = self.record().filter(|_| is_new) {
             record.offer();
         }
-        self.go_on(Phase::Plain, Phase::Claimed) || self.is_in(Phase::Claimed)
+        is_new || self.is_in(Phase::Claimed)
     }
 
     /// The other end would move it, too. True: nobody else has seen that.
@@ -337,16 +338,9 @@ impl Socket {
         self.asks.swap(false, Ordering::AcqRel) && !self.is_nonblocking()
     }
 
-    /// Whether it is claimed, and the other end is not, as far as is known.
-    pub(crate) fn is_claimed_alone(&self) -> bool {
-        self.is_in(Phase::Claimed)
-    }
-
     /// Whether it has not moved, and may yet.
     pub(crate) fn may_move(&self) -> bool {
-        [Phase::Plain, Phase::Claimed, Phase::Wanted, Phase::Offered]
-            .into_iter()
-            .any(|phase| self.is_in(phase))
+        !self.is_in(Phase::Tcp)
     }
 
     /// Forgets what another process, which this one was forked from, did with it.

@@ -141,8 +141,13 @@ impl Link {
         Ok(None)
     }
 
+    /// Each side has said that it has the stream, so that this one can move what it sends.
+    pub(crate) fn is_common(&self) -> bool {
+        *lock(&self.send) != Sending::Silent && self.is_shared()
+    }
+
     /// The other side has the stream.
-    pub(crate) fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         let has_said = || self.other.load(Ordering::Acquire) != NOTHING;
         if !has_said() {
             match self.receive.try_lock() {
