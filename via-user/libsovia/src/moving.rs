@@ -126,15 +126,8 @@ fn want(socket: &Arc<Socket>) {
     if let Some(why) = service::why_useless() {
         return socket.stay(&why);
     }
-    if !socket.is_claimed() {
-        match claim::claim(&socket.key, &Claim::own(None)) {
-            Ok(None) => {}
-            Ok(Some(_)) => return take_over(socket),
-            Err(error) => {
-                socket.stay(&error.to_string());
-                return service::has_no_folder(&error);
-            }
-        }
+    if !socket.is_claimed() && !claim_own(socket) {
+        return;
     }
     // Before the look: whoever claims the other end later finds that this one is claimed.
     let is_wanted = socket.wants() && claim::holder(&socket.key.reversed()).is_some();
@@ -147,20 +140,26 @@ fn want(socket: &Arc<Socket>) {
 #[cold]
 fn claim_or_stay(socket: &Socket) {
     socket.begin();
-    if !socket.is_claimed() {
-        match claim::claim(&socket.key, &Claim::own(None)) {
-            Ok(None) => {
-                socket.claimed();
-                socket.leave_unread(claim::take_unread(&socket.key));
-            }
-            Ok(Some(_)) => take_over(socket),
-            Err(error) => {
-                socket.stay(&error.to_string());
-                service::has_no_folder(&error);
-            }
-        }
+    if !socket.is_claimed() && claim_own(socket) {
+        socket.leave_unread(claim::take_unread(&socket.key));
     }
     socket.settle();
+}
+
+/// Claims a connection for this process. False: it stays by TCP.
+fn claim_own(socket: &Socket) -> bool {
+    match claim::claim(&socket.key, &Claim::own(None)) {
+        Ok(None) => {
+            socket.claimed();
+            return true;
+        }
+        Ok(Some(_)) => take_over(socket),
+        Err(error) => {
+            socket.stay(&error.to_string());
+            service::has_no_folder(&error);
+        }
+    }
+    false
 }
 
 /// Has who else has a connection go back to TCP, for good.

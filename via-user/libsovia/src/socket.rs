@@ -304,7 +304,6 @@ impl Socket {
 
     /// This process would move it, and has said so. False: it stays by TCP.
     pub(crate) fn wants(&self) -> bool {
-        self.claimed();
         let is_new = self.go_on(Phase::Plain, Phase::Claimed);
         if let Some(record) = self.record().filter(|_| is_new) {
             record.offer();
