@@ -204,14 +204,19 @@ fn connections_are_seen_while_they_run_and_not_once_their_process_was_killed() {
     let mut client = place.run(&["--device", "shm:"], &client, &[&port.to_string()]);
     assert_eq!(client.line(), "ready");
     client.order(100);
+    let count = |it: &Value, what: &str| it[what].as_u64().expect("a count");
+    // Bytes are there before who sent them has counted them.
     let ends = |processes: &[Value]| {
         let [near, far] = ["local", "peer"].map(|end| connections(processes, end, port));
-        Some([only(&near, "VIA")?.clone(), only(&far, "VIA")?.clone()])
+        let [near, far] = [only(&near, "VIA")?.clone(), only(&far, "VIA")?.clone()];
+        let are_counted = [(&near, &far), (&far, &near)]
+            .iter()
+            .all(|(from, to)| count(from, "sent") == count(to, "received"));
+        are_counted.then_some([near, far])
     };
-    let count = |it: &Value, what: &str| it[what].as_u64().expect("a count");
-    let [of_server, of_client] = place.until("both ends are on VIA", ends);
+    let [of_server, of_client] = place.until("both ends are on VIA and count the same", ends);
     client.order(100_000);
-    let [server_after, client_after] = place.until("both ends are on VIA", ends);
+    let [server_after, client_after] = place.until("both ends count the same", ends);
     for (before, after) in [(&of_server, &server_after), (&of_client, &client_after)] {
         for way in ["sent", "received"] {
             assert_eq!(count(after, way) - count(before, way), 100_000, "{after}");
