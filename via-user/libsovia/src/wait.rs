@@ -226,15 +226,12 @@ fn poll_first(
     }
 }
 
-/// Waits until `look` is true, by sleeps that go on after signals whose handlers say so. False: the NIC has
-/// no such sleep now.
+/// Sleeps until `look` is true, and goes on after signals whose handlers say so. False: the NIC has no such
+/// sleep now.
 ///
 /// # Errors
 /// `EINTR`: a handler has run that wants calls to end.
-fn wait_restarting(nic: &Nic, mut look: impl FnMut() -> bool) -> Result<bool, c_int> {
-    if let Some(found) = poll_first(nic, &mut [], End::NEVER, NO_MASK, &mut look)? {
-        return Ok(found);
-    }
+fn sleep_restarting(nic: &Nic, look: &mut impl FnMut() -> bool) -> Result<bool, c_int> {
     loop {
         let seen = nic.port().wake_count();
         if !nic.arm_own_queue() {
@@ -264,13 +261,24 @@ pub(crate) fn wait(
     mask: *const sigset_t,
     mut look: impl FnMut() -> bool,
 ) -> Result<bool, c_int> {
-    let Some((own, theirs)) = fds.split_last_mut() else { return Ok(false) };
-    *own = pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
-    if let Some(found) = poll_first(nic, theirs, end, mask, &mut look)? {
-        return Ok(found);
+    let Some((_, theirs)) = fds.split_last_mut() else { return Ok(false) };
+    match poll_first(nic, theirs, end, mask, &mut look)? {
+        Some(found) => Ok(found),
+        None => sleep(nic, fds, end, mask, look),
     }
+}
+
+/// What [`wait`] does once polling has found nothing.
+fn sleep(
+    nic: &Nic,
+    fds: &mut [pollfd],
+    end: End,
+    mask: *const sigset_t,
+    mut look: impl FnMut() -> bool,
+) -> Result<bool, c_int> {
+    let Some(own) = fds.last_mut() else { return Ok(false) };
     let alarm = alarm(nic);
-    fds[fds.len() - 1].fd = alarm.unwrap_or(-1);
+    *own = pollfd { fd: alarm.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
     let _dozing = Dozing::new(nic);
     loop {
         let is_armed = nic.arm_own_queue() && alarm.is_some();
@@ -306,13 +314,14 @@ pub(crate) fn for_step(
     end: End,
     mut look: impl FnMut() -> bool,
 ) -> Result<(), c_int> {
-    // With a time limit a call ends, whatever the handlers say (signal(7)).
-    if step == Step::Via && end.0.is_none() && wait_restarting(nic, &mut look)? {
-        return Ok(());
-    }
     let nobody = pollfd { fd: -1, events: 0, revents: 0 };
     let waited = match step {
-        Step::Via => wait(nic, &mut [nobody], end, NO_MASK, look),
+        Step::Via => match poll_first(nic, &mut [], end, NO_MASK, &mut look)? {
+            Some(found) => Ok(found),
+            // With a time limit a call ends, whatever the handlers say (signal(7)).
+            None if end.0.is_none() && sleep_restarting(nic, &mut look)? => Ok(true),
+            None => sleep(nic, &mut [nobody], end, NO_MASK, look),
+        },
         Step::Events(events) => {
             let socket = pollfd { fd, events, revents: 0 };
             kernel_poll(&mut [socket], end.left(), NO_MASK).map(|count| count > 0)
